@@ -39,12 +39,12 @@ GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO 
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, directory, enrolment_codes, enrolment_drafts, erasures,
-    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses, organization_names
+    idempotency_keys, integration_tokens, invited_addresses, lookups, organization_names
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credential_versions, credentials, event_deliveries, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
+    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
     organizations, pending_seeds, receivers, recovery_codes, sessions
     TO :"role";
 COMMIT;

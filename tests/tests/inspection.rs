@@ -130,15 +130,22 @@ fn restored_rows_are_detected() {
     vault.run(&["org", "set", "--state", "enabled", "Closed"]).done();
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
-    sql.run("CREATE TABLE frozen AS SELECT * FROM frozen_namespaces; DELETE FROM frozen_namespaces");
-    finds(&vault, "row imports of table frozen_namespaces", "differs from its state in audit entry");
-    sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
-    until_order_is_certain();
+    let led = "CREATE TABLE led AS SELECT * FROM lookups; DELETE FROM lookups";
+    sql.run(&format!("CREATE TABLE frozen AS SELECT * FROM entities; DELETE FROM entities; {led}"));
+    finds(&vault, "row imports of table entities", "exists according to audit entry");
+    sql.run("INSERT INTO entities SELECT * FROM frozen; INSERT INTO lookups SELECT * FROM led");
     vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
-    sql.run("INSERT INTO frozen_namespaces SELECT * FROM frozen");
-    finds(&vault, "row imports of table frozen_namespaces", "differs from its state in audit entry");
-    sql.run("DELETE FROM frozen_namespaces; DROP TABLE frozen");
+    sql.run("CREATE TABLE thawed AS SELECT * FROM entities; DELETE FROM entities; INSERT INTO entities SELECT * FROM frozen");
+    finds(&vault, "row imports of table entities", "differs from its state in audit entry");
+    // A state that was put back is never the basis of another one, which would hide it.
+    let refused = vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]);
+    assert!(refused.stderr.contains("fails its integrity check"), "{}", refused.stderr);
+    finds(&vault, "row imports of table entities", "differs from its state in audit entry");
+    sql.run("DELETE FROM entities; INSERT INTO entities SELECT * FROM thawed; DROP TABLE frozen; DROP TABLE thawed");
+    sql.run("INSERT INTO lookups SELECT * FROM led WHERE name = 'frozen_namespace'; DROP TABLE led");
+    finds(&vault, "row imports of table lookups", "no object lists this value");
+    sql.run("DELETE FROM lookups WHERE name = 'frozen_namespace'");
 
     // Earlier labels of a credential in an otherwise unchanged row.
     keep("credentials", &credential);

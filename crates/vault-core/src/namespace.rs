@@ -1,12 +1,23 @@
 //! Namespaces, in which credentials are saved and which activations name.
 
+mod freeze;
+mod list;
+mod state;
+
+pub use freeze::{Freezing, NAMESPACE_COUNT_LIMIT, SetFrozen};
+pub use list::{FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace};
+pub use state::NamespaceState;
+
 use crate::field::{FieldCode, FieldError};
 use crate::integration::IntegrationToken;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Namespace: 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, starting with a letter or digit. Compared exactly.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Deserialization is for stored documents and does not validate: a rule that became stricter must not make them unreadable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Namespace(String);
 
 impl Namespace {

@@ -1,6 +1,7 @@
 //! Times and lifetimes. The clock is the port [`Clock`](crate::port::Clock).
 
 use crate::field::{FieldCode, FieldError};
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -9,7 +10,7 @@ use time::format_description::well_known::Rfc3339;
 const WRITABLE: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
 /// A time in milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Timestamp(i64);
 
 impl Timestamp {

@@ -281,16 +281,8 @@ fn later_row_state_has_higher_number() {
 fn rows_are_named_after_their_tables() {
     use RecordedRow::*;
     let rows = [Account, Invitation, Integration, Credential, Organization, Namespace, Issuer, Receiver];
-    let tables = [
-        "accounts",
-        "invitations",
-        "integrations",
-        "credentials",
-        "organizations",
-        "frozen_namespaces",
-        "issuers",
-        "receivers",
-    ];
+    let tables =
+        ["accounts", "invitations", "integrations", "credentials", "organizations", "entities", "issuers", "receivers"];
     assert_eq!(rows.map(RecordedRow::table), tables);
 }
 

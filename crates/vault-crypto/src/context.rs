@@ -3,6 +3,7 @@
 use crate::blob::Format;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
+use vault_core::entity::{EntityKey, Kind};
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
@@ -44,6 +45,7 @@ enum Column {
     ReceiverAddress,
     ReceiverSecret,
     FederationKey,
+    Entity(Kind),
 }
 
 impl Column {
@@ -58,6 +60,7 @@ impl Column {
             Self::Seed => "seed",
             Self::ReceiverAddress | Self::ReceiverSecret => "receiver",
             Self::FederationKey => "federation key",
+            Self::Entity(_) => "entity",
             Self::DataKey
             | Self::OrganizationKey
             | Self::FingerprintKey
@@ -88,6 +91,7 @@ impl Column {
             Self::ReceiverAddress => "receiver.address",
             Self::ReceiverSecret => "receiver.secret",
             Self::FederationKey => "federation_key.private",
+            Self::Entity(Kind::Namespace) => "entity/namespace",
         }
     }
 
@@ -104,6 +108,7 @@ impl Column {
             Self::Password | Self::Seed => "accounts",
             Self::ReceiverAddress | Self::ReceiverSecret => "receivers",
             Self::FederationKey => "federation_keys",
+            Self::Entity(_) => "entities",
         }
     }
 }
@@ -225,6 +230,12 @@ impl Context {
     /// Returns the context of the private key of federation tokens, sealed by the instance key.
     pub(crate) fn federation_key(instance: InstanceId, key: KeyId) -> Self {
         Self::of_instance(Column::FederationKey, instance, *key.as_uuid())
+    }
+
+    /// Returns the context of an entity's document, sealed by the instance key.
+    pub(crate) fn entity(instance: InstanceId, key: &EntityKey, version: i64) -> Self {
+        let organization = Some(key.organization);
+        Self { organization, version, ..Self::of_instance(Column::Entity(key.kind), instance, key.id) }
     }
 
     fn of_instance(column: Column, instance: InstanceId, object: Uuid) -> Self {

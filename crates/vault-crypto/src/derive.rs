@@ -26,6 +26,8 @@ pub(crate) enum Label {
     Seed,
     /// From the instance key: seals the private keys of federation tokens.
     FederationKey,
+    /// From the instance key: seals the documents of entities.
+    Entity,
     /// From the instance key or the look-up key: a keyed digest.
     Digest(DigestPurpose),
     /// From the look-up key: the parent of digests that are not prepared at start.
@@ -59,6 +61,7 @@ impl Label {
             Self::Password => ["password sealing", ""],
             Self::Seed => ["passcode seed sealing", ""],
             Self::FederationKey => ["federation key sealing", ""],
+            Self::Entity => ["entity sealing", ""],
             Self::Digest(purpose) => ["digest/", purpose.label()],
             Self::OtherDigests => ["other digests", ""],
             Self::AuditRecord => ["audit record", ""],

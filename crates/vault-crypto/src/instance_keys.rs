@@ -44,6 +44,8 @@ pub(crate) struct InstanceKeys {
     pub(crate) seed: AeadKey,
     /// Seals the private keys of federation tokens.
     pub(crate) federation: AeadKey,
+    /// Seals the documents of entities.
+    pub(crate) entity: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
     unconfirmed_secrets: MacKey,
@@ -63,6 +65,7 @@ impl InstanceKeys {
             password: Label::Password.sealing_key(key, id),
             seed: Label::Seed.sealing_key(key, id),
             federation: Label::FederationKey.sealing_key(key, id),
+            entity: Label::Entity.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),

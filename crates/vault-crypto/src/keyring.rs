@@ -5,6 +5,7 @@ use crate::audit::HmacAuditSealer;
 use crate::context::Context;
 use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
+use crate::entity::EntityDocuments;
 use crate::entropy::{random_key, random_key_id};
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::instance_rewrapper::InstanceKeyRewrapper;
@@ -113,6 +114,11 @@ impl Keyring {
     /// Returns the adapter for keyed digests. `clock` determines which keys are in use.
     pub fn digester(&self, clock: Arc<dyn Clock>) -> HmacDigester {
         HmacDigester::new(Arc::clone(&self.keys), clock)
+    }
+
+    /// Returns the adapter that seals and opens the documents of entities.
+    pub fn entity_sealer(&self) -> EntityDocuments {
+        EntityDocuments::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// Returns the adapter that computes MACs of audit entries.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::id::InstanceId;
+use vault_core::operation::Operations;
 use vault_core::port::{Clock as _, CreateInstance, KeyRepository as _, KeyedDigester};
 use vault_core::usecase::{
     AccountPorts, Accounts, AuditTally, Environment, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys,
@@ -109,11 +110,19 @@ impl Deployment {
             receivers: keyring.receivers().opener,
             opener: Some(crypto.opener),
         };
+        let operations =
+            Operations { store: store.clone(), sealer: Arc::new(keyring.entity_sealer()), digester: digester.clone() };
         Process {
-            inspector: Inspector::new(environment.clone(), store.clone(), inspects_with),
+            inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), inspects_with),
             accounts: Accounts::new(keyring.instance(), ports),
-            integrations: Integrations::new(environment.clone(), store.clone(), entropy, digester.clone()),
-            keys: Keys::new(environment.clone(), store.clone(), rotates_with).batch(1),
+            integrations: Integrations::new(
+                environment.clone(),
+                store.clone(),
+                operations.clone(),
+                entropy,
+                digester.clone(),
+            ),
+            keys: Keys::new(environment.clone(), store.clone(), operations, rotates_with).batch(1),
             vault: Vault::new(
                 environment.clone(),
                 tally.clone(),

@@ -36,6 +36,7 @@ mod migration;
 mod new_row;
 mod port;
 mod postgres;
+mod rows;
 mod schema;
 mod sqlite;
 mod stored;

@@ -5,6 +5,7 @@ use crate::turns::{Closed, FairSemaphore, Permit};
 use std::time::Instant;
 use tracing::{Span, trace_span};
 use vault_core::id::OrganizationId;
+use vault_core::operation::{Access, Work};
 use vault_core::port::Event;
 use vault_core::trace::TARGET;
 
@@ -31,6 +32,15 @@ pub(crate) fn reading<Q>() -> Span {
 /// Creates the span of a write with the command `C`, including its wait.
 pub(crate) fn writing<C>() -> Span {
     trace_span!(target: TARGET, "store.write", otel.kind = "client", command = subject::<C>())
+}
+
+/// Creates the span of an operation, including its wait.
+pub(crate) fn operating(work: &dyn Work) -> Span {
+    let operation = work.name();
+    match work.access() {
+        Access::Read => trace_span!(target: TARGET, "store.read", otel.kind = "client", query = operation),
+        Access::Write => trace_span!(target: TARGET, "store.write", otel.kind = "client", command = operation),
+    }
 }
 
 /// Returns the last identifier in the name of a type. For a `Command`, this is the name of its payload.

@@ -440,10 +440,21 @@ diesel::table! {
 }
 
 diesel::table! {
-    frozen_namespaces (organization_id, namespace) {
+    entities (organization_id, kind, id) {
         organization_id -> crate::stored::Id,
-        namespace -> Text,
-        frozen_at -> BigInt,
+        kind -> Text,
+        id -> crate::stored::Id,
+        version -> BigInt,
+        sealed -> Binary,
+    }
+}
+
+diesel::table! {
+    lookups (organization_id, name, value) {
+        organization_id -> crate::stored::Id,
+        name -> Text,
+        value -> Text,
+        id -> crate::stored::Id,
     }
 }
 
@@ -599,3 +610,4 @@ diesel::allow_tables_to_appear_in_same_query!(activations, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
 diesel::allow_tables_to_appear_in_same_query!(receivers, event_deliveries);
+diesel::allow_tables_to_appear_in_same_query!(entities, lookups);

@@ -12,10 +12,9 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginAttemptRepository};
+use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginAttemptRepository, RowStore};
 use vault_core::port::{
-    ActivationRepository, DeleteOrganization, FreezeRepository, IntegrationRepository, OrganizationRepository,
-    StoreError,
+    ActivationRepository, DeleteOrganization, IntegrationRepository, OrganizationRepository, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -113,16 +112,18 @@ async fn audit_log_names_issued_credentials_on_postgres() {
 }
 
 /// Creates a world with some rows of each kind that integrations have, and deletes them.
-async fn delete_all<S>(store: &S) -> World
+async fn delete_all<S>(shared: &Arc<S>) -> World
 where
     S: OrganizationRepository
         + AccountRepository
         + LoginAttemptRepository
         + CredentialRepository
         + IntegrationRepository
-        + FreezeRepository
-        + ActivationRepository,
+        + RowStore
+        + ActivationRepository
+        + 'static,
 {
+    let store = &**shared;
     let world = World::make(store, NUMBERS + 1).await;
     let stored = world.integration(store).await;
     store.change_integration(world.rotate(&Principal::Operator, &stored)).await.unwrap();
@@ -131,8 +132,7 @@ where
     for _ in 0..3 {
         store.fetch_credentials(world.take(&principal)).await.unwrap();
     }
-    let freeze = world.freeze(&Principal::Operator, true);
-    assert!(store.freeze_namespace(freeze).await.unwrap().is_some_and(|freezing| freezing.changed));
+    assert!(world.set_frozen(shared, &Principal::Operator, true).await);
     let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
     let deletion = DeleteOrganization { organization: world.organization, audit };
     assert!(store.delete_organization(deletion).await.unwrap());
@@ -146,7 +146,7 @@ fn rows_of(world: &World, table: &str) -> String {
 #[tokio::test]
 async fn deleted_organization_leaves_only_audit_rows_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
-    let world = delete_all(&*store).await;
+    let world = delete_all(&store).await;
     let tables = column(
         &scratch,
         "SELECT t.name FROM sqlite_master AS t JOIN pragma_table_info(t.name) AS c \
@@ -162,7 +162,7 @@ async fn deleted_organization_leaves_only_audit_rows_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deleted_organization_leaves_only_audit_rows_on_postgres() {
     let store = store(database()).await;
-    let world = delete_all(&*store).await;
+    let world = delete_all(&store).await;
     let tables = query(
         database(),
         "SELECT table_name FROM information_schema.columns \

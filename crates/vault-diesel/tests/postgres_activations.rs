@@ -17,8 +17,8 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::Expired;
 use vault_core::port::{
     ActivationRepository as _, CredentialRepository as _, DeleteOrganization, FetchCredentials, ForIntegration,
-    FreezeRepository as _, IntegrationChange, IntegrationRepository as _, Maintenance as _,
-    OrganizationRepository as _, SetOrganizationState, StoreError,
+    IntegrationChange, IntegrationRepository as _, Maintenance as _, OrganizationRepository as _, SetOrganizationState,
+    StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -65,8 +65,11 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
                 operations.push(async move { decided(server.create_integration(command.clone()).await) }.boxed());
             }
             for (authority, frozen) in [(&Principal::Operator, true), (admin, false), (admin, true)] {
-                let command = world.freeze(authority, frozen);
-                operations.push(async move { decided(server.freeze_namespace(command.clone()).await) }.boxed());
+                let freeze = async move {
+                    world.set_frozen(server, authority, frozen).await;
+                    false
+                };
+                operations.push(freeze.boxed());
             }
             let end = world.end(principal, live_id);
             operations.push(async move { decided(server.end_activation(end.clone()).await) }.boxed());
@@ -153,13 +156,12 @@ enum Revocation {
 }
 
 impl Revocation {
-    async fn carry_out(self, store: &PostgresStore, world: &World, stored: &StoredIntegration) {
+    async fn carry_out(self, store: &Arc<PostgresStore>, world: &World, stored: &StoredIntegration) {
         let (operator, organization) = (Principal::Operator, world.organization);
         let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
         match self {
             Self::Freeze => {
-                let outcome = store.freeze_namespace(world.freeze(&operator, true)).await.unwrap();
-                assert!(outcome.is_some_and(|freezing| freezing.changed));
+                assert!(world.set_frozen(store, &operator, true).await);
             }
             Self::Rotation | Self::Deletion => {
                 let command = match self {
@@ -385,15 +387,15 @@ async fn revocation_is_not_starved_by_activations() {
 async fn no_integration_is_created_during_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
-    let world = World::make(&*here, 1).await;
+    let world = Arc::new(World::make(&*here, 1).await);
     let admin = Principal::Session(world.member(&*here, Role::Admin).await);
     for (number, (freezes, makes)) in
         [(&Principal::Operator, &admin), (&admin, &Principal::Operator), (&admin, &admin)].into_iter().enumerate()
     {
-        blocker.batch_execute("BEGIN; LOCK TABLE frozen_namespaces IN SHARE MODE").await.unwrap();
+        blocker.batch_execute("BEGIN; LOCK TABLE lookups IN SHARE MODE").await.unwrap();
         let freeze = tokio::spawn({
-            let (here, command) = (Arc::clone(&here), world.freeze(freezes, number % 2 == 0));
-            async move { here.freeze_namespace(command).await.unwrap() }
+            let (world, here, freezes) = (Arc::clone(&world), Arc::clone(&here), freezes.clone());
+            async move { world.set_frozen(&here, &freezes, number % 2 == 0).await }
         });
         wait_for_waiting(&observer, 1, || freeze.is_finished()).await;
         let make = tokio::spawn({
@@ -402,7 +404,7 @@ async fn no_integration_is_created_during_a_freeze() {
         });
         wait_for_waiting(&observer, 2, || make.is_finished()).await;
         blocker.batch_execute("COMMIT").await.unwrap();
-        assert!(freeze.await.unwrap().is_some_and(|freezing| freezing.changed));
+        assert!(freeze.await.unwrap());
         make.await.unwrap();
     }
 }

@@ -16,9 +16,8 @@ use vault_core::credential::{CredentialType, HealthState};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    ActivationRepository as _, CredentialChange, CredentialRepository as _, Find, FreezeRepository as _, Idempotency,
-    IntegrationChange, IntegrationRepository as _, ListActivations, ListCredentials, ListPosition,
-    SessionRepository as _,
+    ActivationRepository as _, CredentialChange, CredentialRepository as _, Find, Idempotency, IntegrationChange,
+    IntegrationRepository as _, ListActivations, ListCredentials, ListPosition, SessionRepository as _,
 };
 use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
@@ -174,7 +173,7 @@ async fn tenant_statements_filter_by_organization() {
     }
     let listed = ListActivations { principal: principal.clone(), now: world.now(), after: None, limit: 10 };
     store.list_activations(listed).await.unwrap();
-    store.freeze_namespace(world.freeze(&Principal::Operator, true)).await.unwrap();
+    assert!(world.set_frozen(&store, &Principal::Operator, true).await);
     store.change_integration(world.change(&Principal::Operator, &stored, IntegrationChange::Delete)).await.unwrap();
     let deletes = saved.iter().chain(&saved).map(|id| {
         let (store, command) = (Arc::clone(&store), world.delete(*id));
@@ -214,10 +213,11 @@ async fn tenant_statements_filter_by_organization() {
         "credential_uses",
         "credential_versions",
         "credentials",
-        "frozen_namespaces",
+        "entities",
         "idempotency_keys",
         "integration_tokens",
         "integrations",
+        "lookups",
         "organization_keys",
         "sessions",
     ];

@@ -496,6 +496,7 @@ impl Platform {
             receiver_sealer: receivers.sealer,
             receiver_opener: receivers.opener,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
+            entity_sealer: Arc::new(keyring.entity_sealer()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(epoch)),

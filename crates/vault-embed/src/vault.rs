@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, ReceiverOpener,
-    ReceiverSealer, Rewrapper, Sealer, StoreError, TokenIssuer,
+    EntitySealer, Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher,
+    ReceiverOpener, ReceiverSealer, Rewrapper, Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{
@@ -92,6 +92,8 @@ pub struct Ports {
     pub receiver_sealer: Arc<dyn ReceiverSealer>,
     /// Decrypts addresses and secrets of receivers, and signs with them.
     pub(crate) receiver_opener: Arc<dyn ReceiverOpener>,
+    /// Seals and opens the documents of entities.
+    pub entity_sealer: Arc<dyn EntitySealer>,
     /// Computes keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Hashes passwords.

@@ -6,6 +6,7 @@
 use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::federation::FederationIssuer;
+use vault_core::operation::Operations;
 use vault_core::port::{EventCarrier, Opener};
 use vault_core::usecase::federation::FederationCrypto;
 use vault_core::usecase::{
@@ -17,6 +18,15 @@ use vault_diesel::Store;
 
 /// Number of rows that one transaction of a rotation moves on PostgreSQL.
 const POSTGRES_BATCH: usize = 64;
+
+impl OpenVault {
+    /// Returns what runs operations on the store.
+    fn operations(&self) -> Operations {
+        let ports = &self.ports;
+        let (store, sealer) = (ports.store.rows.clone(), ports.entity_sealer.clone());
+        Operations { store, sealer, digester: ports.digester.clone() }
+    }
+}
 
 /// Credentials.
 impl OpenVault {
@@ -65,7 +75,7 @@ impl OpenVault {
             information: ports.information_opener.clone(),
             digester: ports.digester.clone(),
         };
-        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), crypto);
+        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), self.operations(), crypto);
         match self.adapter {
             Store::Sqlite(_) => keys,
             // Each row is locked until the transaction ends, and activations of it have to wait.
@@ -87,7 +97,7 @@ impl OpenVault {
             receivers: ports.receiver_opener.clone(),
             opener,
         };
-        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), crypto)
+        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.operations(), crypto)
     }
 }
 
@@ -143,8 +153,8 @@ impl OpenVault {
     /// Returns the context for the administration of integrations and namespaces by admins and operators.
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
-        let (entropy, digester) = (ports.entropy.clone(), ports.digester.clone());
-        Integrations::new(ports.environment.clone(), ports.store.integrations.clone(), entropy, digester)
+        let (store, entropy) = (ports.store.integrations.clone(), ports.entropy.clone());
+        Integrations::new(ports.environment.clone(), store, self.operations(), entropy, ports.digester.clone())
     }
 
     /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with

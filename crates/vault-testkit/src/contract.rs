@@ -88,7 +88,7 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
     AccountStore, ActivationStore, CredentialStore, EventStore, InspectionStore, IntegrationStore, OperatorStore,
-    RotationStore,
+    RotationStore, RowStore,
 };
 
 /// All store ports.
@@ -101,6 +101,7 @@ pub trait Store:
     + RotationStore
     + InspectionStore
     + EventStore
+    + RowStore
     + 'static
 {
 }
@@ -114,6 +115,7 @@ impl<T> Store for T where
         + RotationStore
         + InspectionStore
         + EventStore
+        + RowStore
         + 'static
 {
 }
@@ -440,7 +442,7 @@ macro_rules! store_contract {
                 every_credential_has_a_row_key
                 credential_is_read_completely
                 every_row_under_instance_key_has_a_row_key
-                throttle_locks_are_listed_by_organization
+                closures_are_read_by_organization
                 newest_entries_of_a_row_are_first
                 entries_with_states_are_returned_by_subject
                 existing_rows_are_those_of_their_kind_and_place

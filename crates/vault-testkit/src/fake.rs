@@ -9,6 +9,7 @@ use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::audit::Origin;
 use vault_core::id::InstanceId;
+use vault_core::operation::Operations;
 use vault_core::port::EventCarrier;
 use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Notifier, Operator,
@@ -167,7 +168,12 @@ impl<S> FakeVault<S> {
     /// Returns the administration of integrations and namespaces.
     pub fn integrations(&self) -> Integrations {
         let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
-        Integrations::new(self.environment.clone(), self.ports.clone(), entropy, digester)
+        Integrations::new(self.environment.clone(), self.ports.clone(), self.operations(), entropy, digester)
+    }
+
+    /// Returns what runs operations on the store.
+    pub fn operations(&self) -> Operations {
+        Operations { store: self.ports.clone(), sealer: self.digester.clone(), digester: self.digester.clone() }
     }
 
     /// Returns the administration of receivers.

@@ -18,7 +18,7 @@ use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, Organiza
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
 use vault_core::keyring::KeyringEntry;
-use vault_core::namespace::Namespace;
+use vault_core::operation::Work;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::principal::{Scope, SessionPrincipal};
@@ -223,10 +223,8 @@ ports! {
         resend_event(command: Command<ResendEvent>) -> Option<EventDelivery>;
         list_deliveries(query: List<i64, (ReceiverOwner, ReceiverId)>) -> Vec<EventDelivery>;
     }
-    FreezeRepository {
-        freeze_namespace(command: Command<FreezeNamespace>) -> Option<Freezing>;
-        list_frozen(query: List<NamePosition>) -> Vec<FrozenNamespace>;
-        list_namespaces(query: List<Namespace, OrganizationId>) -> Vec<ListedNamespace>;
+    RowStore {
+        submit(work: Box<dyn Work>) -> Box<dyn Work>;
     }
     Maintenance {
         delete_expired(expired: Expired, now: Timestamp) -> usize;
@@ -241,7 +239,6 @@ ports! {
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
         missing_lookups(part: InstancePart, place: InstanceRowKey, expected: Vec<Lookup>) -> Vec<&'static str>;
         version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
-        closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
         recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
         existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;

@@ -5,7 +5,6 @@ mod activation;
 mod audit;
 mod credential;
 mod federation;
-mod freeze;
 mod inspection;
 mod instance_rotation;
 mod integration;
@@ -20,6 +19,7 @@ mod receiver;
 mod restore;
 mod rotation;
 mod row;
+mod rows;
 mod session;
 
 use self::row::{AccountRow, CheckRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
@@ -27,10 +27,12 @@ use crate::clock::lock;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
+use uuid::Uuid;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, LookupDigests};
+use vault_core::entity::Kind;
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
@@ -39,9 +41,8 @@ use vault_core::id::{
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::Invitation;
-use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{CheckRound, CredentialUse, ReceiverOwner, StoreError, StoredCredential};
+use vault_core::port::{CheckRound, CredentialUse, EntityRow, ReceiverOwner, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::receiver::{EventDelivery, StoredReceiver};
 use vault_core::sealed::{
@@ -95,7 +96,9 @@ struct State {
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
     integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
     issuers: BTreeMap<IssuerName, StoredIssuer>,
-    frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
+    /// Entities in the order of their keys.
+    entities: BTreeMap<(OrganizationId, &'static str, Uuid), EntityRow>,
+    lookups: BTreeMap<(OrganizationId, &'static str, String), Uuid>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
     /// Checkpoints by number.
@@ -236,7 +239,8 @@ impl MemoryStore {
             ("integrations", state.integrations.keys().any(|(of, _)| *of == organization)),
             ("receivers", state.receivers.keys().any(|(of, _)| *of == Some(organization))),
             ("deliveries", state.deliveries.keys().any(|(of, ..)| *of == Some(organization))),
-            ("frozen namespaces", state.frozen.keys().any(|(of, _)| *of == organization)),
+            ("entities", state.entities.keys().any(|(of, ..)| *of == organization)),
+            ("lookups", state.lookups.keys().any(|(of, ..)| *of == organization)),
             ("activations", state.activations.values().any(|activation| activation.organization == organization)),
             ("idempotency keys", state.idempotency.keys().any(|(of, ..)| *of == organization)),
         ];
@@ -293,7 +297,7 @@ impl MemoryStore {
                 state.organizations.clear();
                 state.organization_keys.clear(); // rows of organizations are read through their keys
             }
-            RecordedRow::Namespace => state.frozen.clear(),
+            RecordedRow::Namespace => state.entities.retain(|(_, kind, _), _| *kind != Kind::Namespace.as_str()),
             RecordedRow::Issuer => state.issuers.clear(),
             RecordedRow::Receiver => state.receivers.clear(),
         }
@@ -371,13 +375,18 @@ impl MemoryStore {
 
     /// Runs one decision, all of it under the lock.
     fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
-        let mut inner = lock(&self.inner);
+        self.decide_with(|state, _| decision(state))
+    }
+
+    /// Runs one decision that also reads the audit records.
+    fn decide_with<T>(&self, decision: impl FnOnce(&mut State, &[SealedAuditRecord]) -> T) -> Result<T, StoreError> {
+        let inner = &mut *lock(&self.inner);
         let failure = inner.failures.pop_front();
         if let Some(Failure::Refusal(error)) = failure {
             return Err(error);
         }
         let before = inner.state.clone();
-        let outcome = decision(&mut inner.state);
+        let outcome = decision(&mut inner.state, &inner.trail);
         let recorded = mem::take(&mut inner.state.audit);
         let taken = recorded.iter().any(|sealed| !inner.trail_ids.insert(sealed.record.id));
         if taken && self.defect != Some(Defect::AuditIsOptional) {

@@ -13,6 +13,7 @@ use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId,
 use vault_core::key_use::KeyUseLimits;
 use vault_core::keyring::KeyringEntry;
 use vault_core::namespace::Namespace;
+use vault_core::operation::Operations;
 use vault_core::port::{
     CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, InstanceRow, KeyRepository as _,
     KeyRotation as _, NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
@@ -122,7 +123,9 @@ impl Setting {
             information: self.sealer.clone(),
             digester: self.digester.clone(),
         };
-        Keys::new(self.environment.clone(), self.store.clone(), crypto).batch(3)
+        let operations =
+            Operations { store: self.store.clone(), sealer: self.digester.clone(), digester: self.digester.clone() };
+        Keys::new(self.environment.clone(), self.store.clone(), operations, crypto).batch(3)
     }
 
     fn audit(&self, action: AuditAction) -> SealedAuditRecord {

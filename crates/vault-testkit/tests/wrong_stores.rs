@@ -301,9 +301,6 @@ wrong_stores! {
     it_lets_an_ended_session_administer: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeIntegration>| command.principal = Principal::Operator)
     } => admin::ended_session_cannot_manage_integrations;
-    it_freezes_for_other_organizations: |store: Wrong| {
-        store.altered(|command: &mut Command<FreezeNamespace>| command.principal = Principal::Operator)
-    } => admin::session_freezes_only_namespaces_of_its_organization;
     it_applies_stale_changes: |store: Wrong| {
         store.answering("change_integration", |answer: &mut Result<(), StoreError>| {
             if let Err(StoreError::Refused(vault_core::Refusal::Contended)) = answer {
@@ -311,20 +308,6 @@ wrong_stores! {
             }
         })
     } => integration::stale_or_stray_change_of_an_integration_changes_nothing;
-    it_acknowledges_every_freeze: |store: Wrong| {
-        store.answering("freeze_namespace", |answer: &mut Result<Option<Freezing>, StoreError>| {
-            if let Ok(Some(freezing)) = answer {
-                freezing.changed = true;
-            }
-        })
-    } => freeze::parallel_freezes_of_one_namespace_freeze_once;
-    it_lists_no_empty_namespace: |store: Wrong| {
-        store.answering("list_namespaces", |answer: &mut Result<Vec<ListedNamespace>, StoreError>| {
-            if let Ok(page) = answer {
-                page.retain(|row| row.credentials > 0);
-            }
-        })
-    } => freeze::namespaces_are_listed_with_counts;
     it_forgets_the_previous_token: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeIntegration>| {
             if let IntegrationChange::Replace { integration, .. } = &mut command.payload.change {
@@ -454,9 +437,6 @@ wrong_stores! {
     it_takes_any_namespaces_entries: |store: Wrong| {
         store.altered(|query: &mut RecordedStates| query.namespace = None)
     } => inspection::newest_entries_of_a_row_are_first;
-    it_thaws_what_it_freezes: |store: Wrong| {
-        store.altered(|command: &mut Command<FreezeNamespace>| command.payload.frozen = false)
-    } => freeze::namespace_is_frozen_until_it_is_thawed;
     it_lists_the_audit_of_all: |store: Wrong| {
         store.altered(|query: &mut List<String, AuditRange>| {
             query.of.scope = Scope::All;

@@ -9,7 +9,8 @@ use vault_cli::output::{Output, table, warn};
 use vault_cli::text::{counted, rfc3339};
 use vault_client::NamespaceItem;
 use vault_core::namespace::Namespace;
-use vault_core::port::{Freezing, NAMESPACE_COUNT_LIMIT, NamePosition};
+use vault_core::namespace::{Freezing, NAMESPACE_COUNT_LIMIT};
+use vault_core::port::NamePosition;
 use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
 

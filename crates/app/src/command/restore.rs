@@ -323,7 +323,7 @@ impl Kept {
             organizations: replayed.organizations,
             accounts: replayed.accounts,
             integrations: replayed.integrations,
-            frozen_namespaces: replayed.frozen,
+            frozen_namespaces: replayed.frozen.len(),
             invitations: replayed.invitations,
             disabled_accounts: named(&replayed.stale_accounts),
             disabled_integrations: named(&replayed.stale_integrations),

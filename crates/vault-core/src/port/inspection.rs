@@ -8,7 +8,6 @@ use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::organization::OrganizationState;
 use async_trait::async_trait;
 
 /// A credential with all of its stored rows.
@@ -20,15 +19,6 @@ pub struct WholeCredential {
     pub sealed: Vec<FetchedCredential>,
     /// Digests of its labels, in any order.
     pub labels: Vec<Digest>,
-}
-
-/// Restrictions of an organization: its state and its frozen namespaces.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClosedState {
-    /// State of the organization.
-    pub state: OrganizationState,
-    /// Frozen namespaces, in any order.
-    pub frozen: Vec<Namespace>,
 }
 
 /// Query for audit entries that contain the state of a row.
@@ -124,9 +114,6 @@ pub trait Inspection: Send + Sync {
         after: Option<StoredRowKey>,
         limit: usize,
     ) -> Result<Vec<(StoredRowKey, bool)>, StoreError>;
-
-    /// Returns the restrictions of an organization.
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError>;
 
     /// Returns the newest entries that contain the state of a row, newest first.
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;

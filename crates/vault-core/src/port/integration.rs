@@ -1,6 +1,6 @@
 //! Store port for integrations.
 
-use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
+use super::{Find, IssuerRepository, List, StoreError};
 use crate::audit::AuditAction;
 use crate::command::Command;
 use crate::digest::RowMac;
@@ -152,7 +152,7 @@ pub trait IntegrationRepository: Send + Sync {
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError>;
 }
 
-/// Store ports for the administration of integrations and namespaces.
-pub trait IntegrationStore: IntegrationRepository + FreezeRepository + IssuerRepository {}
+/// Store ports for the administration of integrations.
+pub trait IntegrationStore: IntegrationRepository + IssuerRepository {}
 
-impl<S: IntegrationRepository + FreezeRepository + IssuerRepository + ?Sized> IntegrationStore for S {}
+impl<S: IntegrationRepository + IssuerRepository + ?Sized> IntegrationStore for S {}

@@ -2,7 +2,8 @@
 //!
 //! Every method of a store port is **one atomic transaction**: its arguments contain everything that the transaction
 //! requires, including its audit record, and it returns the result. `Ok(None)` means that the object does not exist. An
-//! error is a failure. No transaction handle is passed through a port.
+//! error is a failure. No transaction handle is passed through a port, except the [`Rows`] of an
+//! [operation](crate::operation), which the store opens and ends.
 
 mod account;
 mod activation;
@@ -12,7 +13,6 @@ mod environment;
 mod error;
 mod federation;
 mod federation_key;
-mod freeze;
 mod hashing;
 mod inspection;
 mod instance_rotation;
@@ -30,6 +30,7 @@ mod query;
 mod receiver;
 mod restore;
 mod rotation;
+mod rows;
 mod sealing;
 mod session;
 mod token;
@@ -43,7 +44,6 @@ pub use environment::*;
 pub use error::*;
 pub use federation::*;
 pub use federation_key::*;
-pub use freeze::*;
 pub use hashing::*;
 pub use inspection::*;
 pub use instance_rotation::*;
@@ -61,6 +61,7 @@ pub use query::*;
 pub use receiver::*;
 pub use restore::*;
 pub use rotation::*;
+pub use rows::*;
 pub use sealing::*;
 pub use session::*;
 pub use token::*;

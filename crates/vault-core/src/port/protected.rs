@@ -76,7 +76,8 @@ impl ProtectedTable {
                 "credential_versions",
             ]),
             Self::new("issuers", ["id", "id"]).recorded(RecordedRow::Issuer),
-            Self::new("frozen_namespaces", ["organization_id", "namespace"]).recorded(RecordedRow::Namespace),
+            // Documents of all kinds.
+            Self::new("entities", OWN_ID).recorded(RecordedRow::Namespace).with(&["lookups"]),
         ]
     };
 

@@ -8,15 +8,18 @@ mod lookups;
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
 use crate::credential::{Labels, VersionRecord};
-use crate::error::Error;
+use crate::entity::EntityKey;
+use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::identity::{IssuerName, StoredIssuer};
 use crate::namespace::Namespace;
+use crate::operation::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
-    InstanceRowKey, KeyedDigester, MAX_EXISTING, Opener, ProtectedTable, ReceiverOpener, RecordedStates,
+    InstanceRowKey, KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, ReceiverOpener, RecordedStates,
     RecordedSubject, SealError, SealedInformation, StoreError, StoredRowKey, WholeCredential,
 };
+use crate::principal::Principal;
 use crate::receiver::StoredReceiver;
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
@@ -167,6 +170,7 @@ pub struct InspectionCrypto {
 pub struct Inspector {
     environment: Environment,
     store: Arc<dyn InspectionStore>,
+    operations: Operations,
     crypto: InspectionCrypto,
     records: Records,
 }
@@ -186,6 +190,10 @@ enum Records {
 enum Stage {
     /// Rows of a part. The number is the position in the list of protected tables.
     Instance(usize, Option<StoredRowKey>),
+    /// Entities of all kinds.
+    Entities(Option<EntityKey>),
+    /// Values that lead to entities.
+    Lookups(Option<LookupRow>),
     Credentials(Option<StoredRowKey>),
     Versions(Option<StoredRowKey>),
     Issuers,
@@ -203,8 +211,13 @@ pub struct InspectionRound {
 
 impl Inspector {
     /// Creates an integrity check on these ports.
-    pub const fn new(environment: Environment, store: Arc<dyn InspectionStore>, crypto: InspectionCrypto) -> Self {
-        Self { environment, store, crypto, records: Records::No }
+    pub const fn new(
+        environment: Environment,
+        store: Arc<dyn InspectionStore>,
+        operations: Operations,
+        crypto: InspectionCrypto,
+    ) -> Self {
+        Self { environment, store, operations, crypto, records: Records::No }
     }
 
     /// Also records the states of valid rows whose newest entry is older than `before` again, so that these entries can be
@@ -222,7 +235,7 @@ impl Inspector {
     /// The store failed, or keys cannot be read.
     pub async fn record_states(self) -> Result<(), Error> {
         let mut round = Self { records: Records::All, ..self }.begin();
-        while matches!(round.stage, Stage::Instance(..)) {
+        while matches!(round.stage, Stage::Instance(..) | Stage::Entities(_)) {
             round.step(RECORDED, &mut |_| {}).await?;
         }
         round.stage = Stage::Issuers;
@@ -264,7 +277,7 @@ impl InspectionRound {
         match self.stage.clone() {
             Stage::Instance(number, after) => {
                 let Some(table) = ProtectedTable::ALL.get(number) else {
-                    self.stage = Stage::Credentials(None);
+                    self.stage = Stage::Entities(None);
                     return Ok(true);
                 };
                 let Some((part, _)) = table.part else {
@@ -279,6 +292,22 @@ impl InspectionRound {
                     let place = ids(&stored).map(|place| InspectedRow::Instance(part, place));
                     self.look(place.ok_or((part.table(), &stored)), report).await?;
                     self.stage = Stage::Instance(number, Some(stored));
+                }
+            }
+            Stage::Entities(after) => {
+                let keys = self.inspector.run(EntityKeys { after, limit }).await?;
+                self.stage = keys.last().map_or(Stage::Lookups(None), |last| Stage::Entities(Some(*last)));
+                for key in keys {
+                    self.look(Ok(InspectedRow::Entity(key)), report).await?;
+                }
+            }
+            Stage::Lookups(after) => {
+                let inspected = self.inspector.run(InspectLookups { after, limit }).await?;
+                let last = inspected.last().map(|(row, _)| row.clone());
+                self.stage = last.map_or(Stage::Credentials(None), |last| Stage::Lookups(Some(last)));
+                for (LookupRow { value: id, .. }, _) in inspected.into_iter().filter(|(_, is_listed)| !is_listed) {
+                    let violation = Violation::Unreadable("no object lists this value");
+                    self.find(RowFinding { table: "lookups", id, violation }, report);
                 }
             }
             Stage::Credentials(after) => {
@@ -364,9 +393,10 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, 
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row of the instance part, a credential with its versions, an issuer, or a row that was not found.
+/// A row of the instance part, an entity, a credential with its versions, an issuer, or a row that was not found.
 enum InspectedRow {
     Instance(InstancePart, InstanceRowKey),
+    Entity(EntityKey),
     Credential(OrganizationId, CredentialId),
     Issuer(IssuerName),
     Absent(RecordedRow, InstanceRowKey),
@@ -445,6 +475,7 @@ impl Inspector {
                     self.look_at_row(&row, &mut seen).await?;
                 }
             }
+            InspectedRow::Entity(key) => self.look_at_entity(key, &mut seen).await?,
             InspectedRow::Credential(organization, id) => {
                 if let Some(whole) = seen.unreadable(self.store.whole_credential(organization, id).await)? {
                     self.look_at_credential(organization, &whole, &mut seen).await?;
@@ -530,24 +561,52 @@ impl Inspector {
         self.compare(&recorded, seen).await
     }
 
+    async fn run<O: crate::operation::Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
+    }
+
+    async fn look_at_entity(&self, key: EntityKey, seen: &mut Seen) -> Result<(), Error> {
+        let row = key.kind.recorded();
+        let inspected = match self.run(InspectEntity(key)).await {
+            Err(Error::Refused(Refusal::Damaged { .. })) => Some(Err("it names a key that does not exist")),
+            inspected => inspected?,
+        };
+        let InspectedEntity { version, affected, is_found } = match inspected {
+            None => return Ok(()),
+            Some(Ok(inspected)) => inspected,
+            Some(Err(reason)) => {
+                seen.find(row.table(), key.id, Violation::Unreadable(reason));
+                return Ok(());
+            }
+        };
+        let (organization, state) = (key.organization, RowState::Revision(version));
+        let (subject, namespace) = (affected.subject, affected.namespace);
+        let recorded = Recorded { organization, subject, row, namespace, state, others: Vec::new() };
+        self.compare(&recorded, seen).await?;
+        if seen.findings.is_empty() && !is_found {
+            seen.find(row.table(), key.id, Violation::Lookup { table: "lookups" });
+        }
+        Ok(())
+    }
+
     async fn look_at_closures(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
-        let Some(closures) = seen.unreadable(self.store.closures(organization).await)? else { return Ok(()) };
-        let (row, state) = (RecordedRow::Organization, closures.state.recorded());
+        let Some((state, namespaces)) = self.run(Closures(organization)).await? else { return Ok(()) };
+        let (row, state) = (RecordedRow::Organization, state.recorded());
         let subject = Subject::Organization(organization);
         self.compare(&Recorded { organization, subject, row, namespace: None, state, others: Vec::new() }, seen)
             .await?;
+        // A state that does not open is a finding itself, and may be the one of any namespace.
+        let Some(namespaces) = namespaces else { return Ok(()) };
         let (subject, row) = (Subject::Namespace, RecordedRow::Namespace);
         let query = RecordedStates { organization, subject, row, namespace: None, limit: NAMESPACES };
-        let entries = self.store.recorded_states(query).await?;
-        let named = entries.iter().filter_map(|entry| entry.namespace.as_deref()?.parse().ok());
-        let namespaces: BTreeSet<Namespace> = named.chain(closures.frozen.iter().cloned()).collect();
-        for namespace in namespaces {
-            let state = if closures.frozen.contains(&namespace) { RowState::Closed } else { RowState::Open };
-            self.compare(
-                &Recorded { organization, subject, row, namespace: Some(namespace), state, others: Vec::new() },
-                seen,
-            )
-            .await?;
+        let mut deleted = BTreeSet::new();
+        for entry in self.store.recorded_states(query).await? {
+            let Some(namespace) = entry.namespace.as_deref().and_then(|text| text.parse::<Namespace>().ok()) else {
+                continue;
+            };
+            if !namespaces.contains(&namespace) && deleted.insert(namespace.clone()) {
+                seen.find(row.table(), namespace, Violation::Deleted { entry: entry.id });
+            }
         }
         Ok(())
     }
@@ -559,12 +618,7 @@ impl Inspector {
         let differs = seen.findings.len() > before;
         let due = match self.records {
             Records::No => false,
-            // No entry is needed about a namespace that is not frozen.
-            Records::Older(time) => {
-                let is_old = newest.is_some_and(|at| at < time);
-                let is_needed = recorded.row != RecordedRow::Namespace || recorded.state == RowState::Closed;
-                is_old && is_needed && seen.findings.is_empty()
-            }
+            Records::Older(time) => newest.is_some_and(|at| at < time) && seen.findings.is_empty(),
             Records::All => differs,
         };
         if due {
@@ -714,14 +768,14 @@ impl Inspector {
         let sound: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
         let last = match row {
             // A replacement of such a row starts its numbering again, so the numbers of these states have no order.
-            RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => Some(newest),
+            RecordedRow::Invitation | RecordedRow::Organization => Some(newest),
             // Entries of two servers may be ordered differently than their changes.
             _ => sound.iter().copied().max_by_key(|entry| entry.left(row).map(RowState::number)),
         };
         let last = last.unwrap_or(newest);
         let recent = |entry: &&&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
         let is_as_left = match row {
-            RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => {
+            RecordedRow::Invitation | RecordedRow::Organization => {
                 sound.iter().filter(recent).any(|entry| is_state(entry.left(row)))
             }
             _ => is_state(last.left(row)),

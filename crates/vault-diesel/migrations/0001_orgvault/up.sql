@@ -505,11 +505,23 @@ CREATE TABLE issuers (
     code BLOB NOT NULL
 ) WITHOUT ROWID;
 
-CREATE TABLE frozen_namespaces (
-    organization_id UUID NOT NULL REFERENCES organizations (id),
-    namespace TEXT NOT NULL,
-    frozen_at BIGINT NOT NULL,
-    PRIMARY KEY (organization_id, namespace)
+-- Objects that grant rights or restrict them: one sealed document each, bound to all other columns. `kind` names its form.
+CREATE TABLE entities (
+    organization_id UUID NOT NULL,
+    kind TEXT NOT NULL,
+    id UUID NOT NULL,
+    version BIGINT NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (organization_id, kind, id)
+) WITHOUT ROWID;
+
+-- The values by which entities are found, each in the index `name`.
+CREATE TABLE lookups (
+    organization_id UUID NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    id UUID NOT NULL,
+    PRIMARY KEY (organization_id, name, value)
 ) WITHOUT ROWID;
 
 -- That something was activated, never what that opened. As many as of credentials, so without references too.

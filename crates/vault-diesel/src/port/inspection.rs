@@ -2,17 +2,15 @@
 
 use super::{Database, DieselStore};
 use crate::transaction::audit::entries::RecordedSubjects;
-use crate::transaction::inspection::{
-    CredentialPlaces, ExistingRows, ReadClosures, ReadWholeCredential, VersionPlaces,
-};
+use crate::transaction::inspection::{CredentialPlaces, ExistingRows, ReadWholeCredential, VersionPlaces};
 use crate::transaction::lookups::MissingLookups;
 use crate::transaction::organization::instance_rotation::{InstancePlaces, ReadInstanceRow};
 use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject,
-    StoreError, StoredRowKey, WholeCredential,
+    Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError,
+    StoredRowKey, WholeCredential,
 };
 
 #[async_trait]
@@ -61,10 +59,6 @@ impl<D: Database> Inspection for DieselStore<D> {
         limit: usize,
     ) -> Result<Vec<(StoredRowKey, bool)>, StoreError> {
         self.answer(None, VersionPlaces { after: after.unwrap_or_default(), limit }).await
-    }
-
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {
-        self.answer(None, ReadClosures(organization)).await
     }
 
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {

@@ -1,18 +1,14 @@
-//! The ports of integrations and frozen namespaces.
+//! The port of integrations.
 
 use super::{Database, DieselStore};
-use crate::transaction::integration::freezes::ListFrozen;
 use crate::transaction::integration::lookup::ListIntegrations;
 use crate::transaction::integration::usage::{CountActions, CountHours};
 use async_trait::async_trait;
 use vault_core::Command;
-use vault_core::id::OrganizationId;
 use vault_core::integration::StoredIntegration;
-use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ChangeIntegration, CountedPeriod, CreateIntegration, Find, FreezeNamespace, FreezeRepository, Freezing,
-    FrozenNamespace, HourlyActions, IntegrationActions, IntegrationKey, IntegrationRepository, List, ListedNamespace,
-    NamePosition, StoreError,
+    ChangeIntegration, CountedPeriod, CreateIntegration, Find, HourlyActions, IntegrationActions, IntegrationKey,
+    IntegrationRepository, List, NamePosition, StoreError,
 };
 
 #[async_trait]
@@ -42,23 +38,5 @@ impl<D: Database> IntegrationRepository for DieselStore<D> {
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {
         self.run(command).await
-    }
-}
-
-#[async_trait]
-impl<D: Database> FreezeRepository for DieselStore<D> {
-    async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError> {
-        self.run(command).await
-    }
-
-    async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError> {
-        self.answer(query.principal.organization(), ListFrozen(query)).await
-    }
-
-    async fn list_namespaces(
-        &self,
-        query: List<Namespace, OrganizationId>,
-    ) -> Result<Vec<ListedNamespace>, StoreError> {
-        self.answer(query.principal.organization(), query).await
     }
 }

@@ -19,11 +19,13 @@ pub use store::{Store, StorePorts};
 use crate::failure::Reports;
 use crate::postgres::{DistributionError, Queued};
 use crate::transaction::{Read, Transaction};
+use async_trait::async_trait;
 use std::fmt;
 use std::ops::Deref;
 use vault_core::Command;
 use vault_core::id::OrganizationId;
-use vault_core::port::StoreError;
+use vault_core::operation::Work;
+use vault_core::port::{RowStore, StoreError};
 use vault_core::time::Timestamp;
 
 /// A store on the database `D`. Implements every port.
@@ -34,6 +36,13 @@ impl<D> Deref for DieselStore<D> {
 
     fn deref(&self) -> &D {
         &self.0
+    }
+}
+
+#[async_trait]
+impl<D: Database> RowStore for DieselStore<D> {
+    async fn submit(&self, work: Box<dyn Work>) -> Result<Box<dyn Work>, StoreError> {
+        self.operate(work).await
     }
 }
 
@@ -95,6 +104,9 @@ pub(crate) trait Database: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
         self.answer_autocommit(organization, query)
     }
+
+    /// Runs an operation.
+    fn operate(&self, work: Box<dyn Work>) -> impl Future<Output = Result<Box<dyn Work>, StoreError>> + Send;
 
     /// Checks that the database responds. Returns the difference of a server's clock to `now`, in milliseconds.
     fn measure(&self, now: Timestamp) -> impl Future<Output = Result<Option<i64>, StoreError>> + Send;

@@ -8,7 +8,8 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, FederationStore,
-    InspectionStore, IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, StoreError,
+    InspectionStore, IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore,
+    StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -39,6 +40,8 @@ pub struct StorePorts {
     pub inspection: Arc<dyn InspectionStore>,
     /// Rotation of keys.
     pub rotation: Arc<dyn RotationStore>,
+    /// Operations on rows.
+    pub rows: Arc<dyn RowStore>,
     /// Commands of operators: organizations, keys, the audit log and maintenance.
     pub operator: Arc<dyn OperatorStore>,
 }
@@ -159,6 +162,7 @@ impl StorePorts {
             trail: store.clone(),
             inspection: store.clone(),
             rotation: store.clone(),
+            rows: store.clone(),
             operator: store.clone(),
         }
     }

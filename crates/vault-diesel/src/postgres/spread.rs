@@ -37,7 +37,7 @@ use TableDistribution::{Coordinator, EveryNode, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 45] = [
+const PLACES: [(&str, TableDistribution); 46] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -60,7 +60,8 @@ const PLACES: [(&str, TableDistribution); 45] = [
     ("check_requests", OF),
     ("idempotency_keys", OF),
     ("integrations", OF),
-    ("frozen_namespaces", OF),
+    ("entities", OF),
+    ("lookups", OF),
     ("activations", OF),
     ("audit", OF),
     ("receivers", OF),

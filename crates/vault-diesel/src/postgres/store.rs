@@ -6,8 +6,9 @@ use super::severity::classify;
 use super::spread::DistributionError;
 use super::write_queue::WriteQueue;
 use crate::failure::Reports;
-use crate::load::{StoreLoad, reading, writing};
+use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
+use crate::rows::Operating;
 use crate::transaction::batch::Batch;
 use crate::transaction::work::{Calling, Finished as _, Reading, Work, Writing};
 use crate::transaction::{End, Ended, Read, Transaction};
@@ -18,6 +19,7 @@ use std::time::Instant;
 use tracing::{Instrument as _, Span};
 use vault_core::Command;
 use vault_core::id::OrganizationId;
+use vault_core::operation::{self, Access};
 use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
@@ -219,6 +221,17 @@ impl Database for Postgres {
     ) -> Result<Q::Outcome, StoreError> {
         let mut work = Reading::new(query);
         self.read_autocommit(organization, &mut work, reading::<Q>()).await?;
+        work.outcome(classify)
+    }
+
+    async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
+        let (access, organization) = (work.access(), work.organization());
+        let span = operating(&*work);
+        let mut work = Operating(work);
+        match access {
+            Access::Read => self.read(organization, &mut work, span).await?,
+            Access::Write => self.write(organization, &mut work, span).await?,
+        }
         work.outcome(classify)
     }
 

@@ -11,9 +11,10 @@ use diesel::result::Error as SqlError;
 use diesel::sql_types::Text;
 use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
 use std::path::Path;
+use vault_core::entity::Index;
 use vault_core::organization::OrganizationState;
 
-/// An account (by address), integration or receiver (by name) of an organization.
+/// An account (by address), or an integration, a receiver or a namespace (by name) of an organization.
 #[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
 pub struct SinceNamed {
     /// The organization's name.
@@ -56,8 +57,10 @@ pub struct Replayed {
     pub accounts: usize,
     /// Number of integrations replaced by their newer state.
     pub integrations: usize,
-    /// Number of frozen namespaces.
-    pub frozen: usize,
+    /// Namespaces that are frozen in the newer database. The caller must freeze them.
+    pub frozen: Vec<SinceNamed>,
+    /// Namespaces that were thawed since. The caller must thaw them.
+    pub thawed: Vec<SinceNamed>,
     /// Number of open invitations and enrolment codes.
     pub invitations: usize,
     /// Number of issuers of identity tokens copied from the newer database.
@@ -88,12 +91,11 @@ pub struct Replayed {
     pub deleted: Vec<SinceCredential>,
 }
 
-/// Copies states of organizations, accounts, integrations, frozen namespaces, invitations, issuers and receivers from
-/// the database file `newer` into `restored`. Both belong to one deployment and have the same schema. Blocks the
+/// Copies states of organizations, accounts, integrations, invitations, issuers and receivers from the database file `newer` into `restored`. Both belong to one deployment and have the same schema. Blocks the
 /// thread.
 ///
 /// Rows are copied unchanged, so their MACs verify only if both databases have the `same_keys`. Otherwise only states
-/// of organizations and frozen namespaces are copied, stale issuers and receivers are removed, and changed accounts and
+/// of organizations are copied, stale issuers and receivers are removed, and changed accounts and
 /// integrations are listed as stale. The copy is one transaction. `newer` is not changed, and no process may write to
 /// it during the copy.
 ///
@@ -119,12 +121,13 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     let state = format!("COALESCE((SELECT n.state FROM newer.organizations n WHERE n.id = m.id), '{disabled}')");
     let states = format!("UPDATE main.organizations AS m SET state = {state} WHERE m.state <> {state}");
     replayed.organizations = sql_query(states).execute(connection)?;
-    connection.batch_execute(
-        "DELETE FROM main.frozen_namespaces WHERE organization_id IN (SELECT id FROM newer.organizations)",
+    replayed.frozen = frozen(connection, "newer", "TRUE")?;
+    replayed.thawed = frozen(
+        connection,
+        "main",
+        "NOT EXISTS (SELECT 1 FROM newer.lookups m WHERE m.organization_id = n.organization_id \
+        AND m.name = n.name AND m.value = n.value)",
     )?;
-    let frozen = "INSERT INTO main.frozen_namespaces SELECT n.* FROM newer.frozen_namespaces n \
-                  WHERE n.organization_id IN (SELECT id FROM main.organizations)";
-    replayed.frozen = sql_query(frozen).execute(connection)?;
     if !same_keys {
         remove_stale(connection)?;
         return Ok(replayed);
@@ -162,6 +165,18 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
         ))?;
     }
     Ok(replayed)
+}
+
+/// Returns the frozen namespaces in `there` that meet a condition, of organizations that both databases have.
+fn frozen(connection: &mut SqliteConnection, there: &str, which: &str) -> Result<Vec<SinceNamed>, SqlError> {
+    let index = Index::FrozenNamespace.as_str();
+    sql_query(format!(
+        "SELECT o.name AS organization, n.value AS name, n.id AS id, n.organization_id AS organization_id \
+         FROM {there}.lookups n JOIN main.organizations o ON o.id = n.organization_id \
+         WHERE n.name = '{index}' AND n.organization_id IN (SELECT id FROM newer.organizations) AND {which} \
+         ORDER BY o.name_key, n.value"
+    ))
+    .load(connection)
 }
 
 /// Condition of issuers `m` that must not be restored: `newer` has none with the same id and content. Keys of other

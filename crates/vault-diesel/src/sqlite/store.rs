@@ -8,9 +8,10 @@ use super::severity::classify;
 use super::task::Task;
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, unavailable};
-use crate::load::{StoreLoad, reading, turn, writing};
+use crate::load::{StoreLoad, operating, reading, turn, writing};
 use crate::port::{Database, DieselStore};
 use crate::postgres::{DistributionError, Queued};
+use crate::rows::Operating;
 use crate::transaction::maintenance::health::ReadPage;
 use crate::transaction::work::{MovedWork, Reading, Single, Writing, outcome_of};
 use crate::transaction::{Read, Transaction};
@@ -24,6 +25,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{Instrument as _, Span};
 use vault_core::Command;
 use vault_core::id::OrganizationId;
+use vault_core::operation::{self, Access};
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -206,6 +208,16 @@ impl Database for Sqlite {
     ) -> Result<Q::Outcome, StoreError> {
         let work = self.write(Box::new(Reading::new(query)), writing::<Q>()).await?;
         outcome_of::<Reading<Q>>(work, classify)
+    }
+
+    async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
+        let (access, organization) = (work.access(), work.organization());
+        let span = operating(&*work);
+        let work = match access {
+            Access::Read => self.read(organization, Box::new(Operating(work)), span).await?,
+            Access::Write => self.write(Box::new(Operating(work)), span).await?,
+        };
+        outcome_of::<Operating>(work, classify)
     }
 
     /// Returns no clock difference, because the database has no clock of its own.

@@ -29,7 +29,7 @@ struct Facts {
 }
 
 #[auto_type(no_type_alias)]
-pub(super) fn organization_of(id: IdBytes) -> _ {
+pub(crate) fn organization_of(id: IdBytes) -> _ {
     organizations::table.filter(organizations::id.eq(id))
 }
 
@@ -73,13 +73,26 @@ fn load_facts<'t, L: Lock + Copy>(
 
 /// Authorizes a session by its facts.
 fn authorize_by(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<(), Failure> {
+    Ok(check_session(session, decode_facts(session, facts, now)?)?)
+}
+
+fn decode_facts(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<SessionFacts, Failure> {
     let active = |columns| active(session, columns);
-    let facts = SessionFacts {
+    Ok(SessionFacts {
         session_live: facts.expires_at.is_some_and(|expires_at| now < Timestamp::from_millis(expires_at)),
         active: facts.account.map_or(Ok(None), active)?,
         organization_active: is_active_organization(session.organization, facts.organization)?,
-    };
-    Ok(check_session(session, facts)?)
+    })
+}
+
+/// Reads the facts that authorize a session at `now`.
+pub(crate) async fn facts<L: Lock + Copy>(
+    tx: &Tx<'_>,
+    session: &SessionPrincipal,
+    lock: L,
+    now: Timestamp,
+) -> Result<SessionFacts, Failure> {
+    decode_facts(session, load_facts(tx, session, lock).await?, now)
 }
 
 /// Authorizes a principal for a transaction that only reads, in one snapshot.

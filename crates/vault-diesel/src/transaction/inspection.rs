@@ -4,15 +4,13 @@ use super::Read;
 use super::credential::{checks, labels, versions};
 use crate::db::{Parts, Tx};
 use crate::failure::Failure;
-use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
-use crate::stored::{AnyId, Column, Id, StoredId as _, columns_of, place_of};
+use crate::schema::{credential_versions, credentials};
+use crate::stored::{AnyId, Id, StoredId as _, columns_of, place_of};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::RecordedRow;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationState;
-use vault_core::port::{ClosedState, Find, InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
+use vault_core::port::{Find, InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
@@ -60,26 +58,6 @@ impl Read for VersionPlaces {
         let mut places: Vec<((AnyId, AnyId), bool)> = tx.page(following, self.limit).await?;
         places.dedup();
         Ok(places.into_iter().map(|(place, exists)| (place_of(place), exists)).collect())
-    }
-}
-
-/// The restrictions of an organization, if it exists.
-pub(crate) struct ReadClosures(pub(crate) OrganizationId);
-
-impl Read for ReadClosures {
-    type Outcome = Option<ClosedState>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<ClosedState>, Failure> {
-        let (organization, id) = (self.0, self.0.stored());
-        let state = organizations::table.filter(organizations::id.eq(id)).select(organizations::state);
-        let Some(state): Option<Column<OrganizationState>> = tx.first(state).await? else { return Ok(None) };
-        let state = state.decode("organizations", &organization, "state")?;
-        let frozen = frozen_namespaces::table
-            .filter(frozen_namespaces::organization_id.eq(id))
-            .select(frozen_namespaces::namespace);
-        let frozen: Vec<Column<Namespace>> = tx.load(frozen).await?;
-        let decode = |namespace: Column<Namespace>| namespace.decode("frozen_namespaces", &organization, "namespace");
-        Ok(Some(ClosedState { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
     }
 }
 

@@ -1,21 +1,27 @@
 //! Integrations of a world and their requests.
 
 use super::world::{World, address, bytes, row_code};
+use std::sync::Arc;
+use uuid::Uuid;
 use vault_core::Command;
 use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::digest::RowMac;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
-use vault_core::namespace::Namespace;
+use vault_core::namespace::{Namespace, SetFrozen};
+use vault_core::operation::Operations;
 use vault_core::port::{
     ChangeIntegration, CreateIntegration, CredentialRepository, DeleteCredential, EndActivation, FetchCredentials,
-    ForIntegration, FreezeNamespace, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation,
+    ForIntegration, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation, RowStore,
     SaveCredential,
 };
 use vault_core::principal::Principal;
+use vault_core::usecase::Environment;
+use vault_testkit::clock::{RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
@@ -173,10 +179,25 @@ impl World {
         self.command(principal, AuditAction::IntegrationRotated, Subject::Integration(id), payload)
     }
 
-    pub(crate) fn freeze(&self, principal: &Principal, frozen: bool) -> Command<FreezeNamespace> {
-        let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
-        let organization = self.organization;
-        let payload = FreezeNamespace { organization, namespace: activated(), frozen };
-        self.command(principal, action, Subject::Organization(organization), payload)
+    /// Freezes or thaws the namespace. Returns whether that changed it.
+    pub(crate) async fn set_frozen<S: RowStore + 'static>(
+        &self,
+        store: &Arc<S>,
+        principal: &Principal,
+        frozen: bool,
+    ) -> bool {
+        let keys = Arc::new(FakeDigester::default());
+        let operations =
+            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        let environment = Environment {
+            clock: Arc::new(self.now()),
+            ids: Arc::new(SequentialIds::seeded(self.next())),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+            origin: Origin::default(),
+        };
+        let (organization, id) = (self.organization, Uuid::from_bytes(bytes(self.next())));
+        let freeze = SetFrozen { organization, namespace: activated(), frozen, id };
+        operations.run(&environment, principal, freeze).await.unwrap().changed
     }
 }

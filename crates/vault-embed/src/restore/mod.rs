@@ -302,7 +302,7 @@ impl Run<'_> {
             Newer::None => (Present::None, 0, false, Vec::new()),
             Newer::Unread(reason) => (Present::Unread(reason), 0, false, Vec::new()),
             Newer::Read { replayed, epoch, same_keys, published } => {
-                disable(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
+                withdraw(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
                 vault.inspector(None).record_states().await.map_err(RestoreError::Unsettled)?;
                 (Present::Read(replayed), epoch, same_keys, published)
             }
@@ -368,8 +368,8 @@ enum Newer {
     Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool, published: Vec<Jwk> },
 }
 
-/// Disables accounts and integrations whose old rights must not be restored.
-async fn disable(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
+/// Disables accounts and integrations whose old rights must not be restored, and freezes and thaws namespaces as they were.
+async fn withdraw(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
     for stale in &replayed.stale_accounts {
         if let (Ok(organization), Ok(account)) = (stale.organization_id.parse(), stale.id.parse()) {
             let account = AccountRef::Id(organization, account);
@@ -385,13 +385,25 @@ async fn disable(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
             unless_powerless(disabled.map(|_| ()))?;
         }
     }
+    let namespaces = vault.integrations();
+    for (changed, frozen) in [(&replayed.frozen, true), (&replayed.thawed, false)] {
+        for since in changed {
+            if let (Ok(organization), Ok(namespace)) = (since.organization_id.parse(), since.name.parse()) {
+                let set = match frozen {
+                    true => namespaces.freeze(&Principal::Operator, organization, namespace).await,
+                    false => namespaces.thaw(&Principal::Operator, organization, namespace).await,
+                };
+                unless_powerless(set.map(drop))?;
+            }
+        }
+    }
     Ok(())
 }
 
 /// A row whose MAC does not verify grants nothing anyway.
 fn unless_powerless(disabled: Result<(), Error>) -> Result<(), Error> {
     match disabled {
-        Err(Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound)) => Ok(()),
+        Err(Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound | Refusal::NoOrganization)) => Ok(()),
         other => other,
     }
 }

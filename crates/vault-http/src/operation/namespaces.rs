@@ -9,7 +9,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{FrozenNamespace, NamespaceDenialItem, NamespaceItem, NamespaceRequest, NamespaceUseItem};
 use vault_core::namespace::Namespace;
-use vault_core::port::{Freezing, ListedNamespace};
+use vault_core::namespace::{Freezing, ListedNamespace};
 use vault_core::role::Action;
 use vault_core::usecase::integrations::{NamespaceDenial, NamespaceUsage, NamespaceUse};
 

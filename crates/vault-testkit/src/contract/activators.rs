@@ -8,18 +8,18 @@ use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm}
 use vault_core::audit::AuditAction;
 use vault_core::credential::VersionList;
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::identity::Trusts;
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, ManagedBy, NamespacePatterns, Overlap,
     StoredIntegration,
 };
-use vault_core::namespace::Namespace;
+use vault_core::namespace::{ListNamespaces, SetFrozen};
 use vault_core::port::{
     ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange, EndActivation, FetchCredentials,
-    FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, IdGenerator,
-    IntegrationChange, IntegrationKey, IssueCredentials, KeyedDigester, List, ListActivations, NamePosition,
-    NewActivation, SaveCredential, StoredMetadata,
+    FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration, IdGenerator, IntegrationChange,
+    IntegrationKey, IssueCredentials, KeyedDigester, List, ListActivations, NamePosition, NewActivation,
+    SaveCredential, StoredMetadata,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -109,15 +109,12 @@ impl World<'_> {
         stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).expect("the token works")
     }
 
-    pub(super) fn freeze(&self, principal: &Principal, name: &str, frozen: bool) -> Command<FreezeNamespace> {
-        let action = if frozen { AuditAction::NamespaceFrozen } else { AuditAction::NamespaceThawed };
-        let payload = FreezeNamespace { organization: self.organization, namespace: namespace(name), frozen };
-        Command { audit: self.audit(action), ..self.command(principal, action, payload) }
+    pub(super) fn freeze(&self, name: &str, frozen: bool) -> SetFrozen {
+        SetFrozen { organization: self.organization, namespace: namespace(name), frozen, id: self.ids.random() }
     }
 
-    pub(super) fn list_namespaces(&self) -> List<Namespace, OrganizationId> {
-        let (principal, organization) = (Principal::Operator, self.organization);
-        List { principal, of: organization, after: None, limit: 1_000, now: self.now() }
+    pub(super) fn list_namespaces(&self) -> ListNamespaces {
+        ListNamespaces { organization: self.organization, after: None, limit: 1_000 }
     }
 
     /// Returns a command of an integration.
@@ -237,8 +234,8 @@ impl World<'_> {
     }
 
     pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
-        let command = self.freeze(&Principal::Operator, name, frozen);
-        assert!(self.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
+        let freezing = self.operate(&Principal::Operator, self.freeze(name, frozen)).await.unwrap();
+        assert!(freezing.changed);
     }
 
     pub(super) async fn taken(&self, command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential> {

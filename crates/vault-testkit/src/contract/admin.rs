@@ -6,7 +6,8 @@ use super::world::World;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::port::{Find, IdGenerator, IntegrationChange, IntegrationKey, List};
+use vault_core::namespace::{ListFrozen, SetFrozen};
+use vault_core::port::{Find, IdGenerator, IntegrationChange, IntegrationKey};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
@@ -68,34 +69,25 @@ pub async fn session_freezes_only_namespaces_of_its_organization(suite: &dyn Con
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let [session, _] = world.two_sessions(Role::Admin).await;
     let authority = Principal::Session(session.clone());
-    let command = world.freeze(&authority, "contract", true);
-    assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed));
-    let query = |world: &World<'_>, scope| List {
-        principal: authority.clone(),
-        of: scope,
-        after: None,
-        limit: 10,
-        now: world.now(),
-    };
+    assert!(world.operate(&authority, world.freeze("contract", true)).await.unwrap().changed);
+    let list = async |scope| world.operate(&authority, ListFrozen { scope, after: None, limit: 10 }).await;
     let own = Scope::One(world.organization);
-    assert_eq!(world.store.list_frozen(query(&world, own)).await.unwrap().len(), 1);
+    assert_eq!(list(own).await.unwrap().len(), 1);
     for scope in [Scope::One(other.organization), Scope::All] {
-        assert_eq!(world.store.list_frozen(query(&world, scope)).await.settled(), Err(Denial::InsufficientRole));
+        assert_eq!(list(scope).await.settled(), Err(Denial::InsufficientRole));
     }
-    let strange = List { principal: authority.clone(), ..other.list_namespaces() };
-    assert_eq!(world.store.list_namespaces(strange).await.settled(), Err(Denial::InsufficientRole));
+    let strange = world.operate(&authority, other.list_namespaces()).await;
+    assert_eq!(strange.settled(), Err(Denial::InsufficientRole));
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
-    let nowhere = with(world.freeze(&OPERATOR, "contract", true), |payload| payload.organization = nonexistent);
-    for command in [other.freeze(&authority, "contract", true), nowhere] {
-        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), None);
-    }
+    let nowhere = SetFrozen { organization: nonexistent, ..world.freeze("contract", true) };
+    assert_eq!(world.operate(&OPERATOR, nowhere).await.decided(), Err(Refusal::NoOrganization));
+    let strange = world.operate(&authority, other.freeze("contract", true)).await;
+    assert_eq!(strange.decided(), Err(Refusal::NoOrganization));
     world.log_out(&session).await;
     let ended = Denial::SessionEnded;
-    let command = world.freeze(&authority, "contract", false);
-    assert_eq!(world.store.freeze_namespace(command).await.settled(), Err(ended));
-    assert_eq!(world.store.list_frozen(query(&world, own)).await.settled(), Err(ended));
-    let namespaces = List { principal: authority.clone(), ..world.list_namespaces() };
-    assert_eq!(world.store.list_namespaces(namespaces).await.settled(), Err(ended));
+    assert_eq!(world.operate(&authority, world.freeze("contract", false)).await.settled(), Err(ended));
+    assert_eq!(list(own).await.settled(), Err(ended));
+    assert_eq!(world.operate(&authority, world.list_namespaces()).await.settled(), Err(ended));
     assert_eq!(world.audited(AuditAction::NamespaceThawed).await, 0);
     assert_eq!(other.audited(AuditAction::NamespaceFrozen).await, 0);
 }

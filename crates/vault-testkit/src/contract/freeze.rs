@@ -1,11 +1,11 @@
-//! Cases of [`FreezeRepository`](vault_core::port::FreezeRepository).
+//! Cases of namespaces: freezing, thawing and lists.
 
 use super::ContractStore;
-use super::tools::{namespace, paged, race};
+use super::tools::{namespace, paged};
 use super::world::World;
-use std::sync::Arc;
+use futures_util::future::join_all;
 use vault_core::audit::AuditAction;
-use vault_core::port::{Freezing, FrozenNamespace, List, ListedNamespace};
+use vault_core::namespace::{Freezing, FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace};
 use vault_core::principal::{Principal, Scope};
 
 const OPERATOR: Principal = Principal::Operator;
@@ -25,9 +25,9 @@ pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
         ("B/nightly", true, 0, 0),
         ("contract", false, 0, 1),
     ] {
-        let command = world.freeze(&OPERATOR, name, name != "contract");
         let expected = Freezing { changed, credentials, integrations };
-        assert_eq!(world.store.freeze_namespace(command).await.unwrap(), Some(expected), "{name}");
+        let freezing = world.operate(&OPERATOR, world.freeze(name, name != "contract")).await.unwrap();
+        assert_eq!(freezing, expected, "{name}");
         world.clock.advance_seconds(1);
     }
     let expected: Vec<_> = [("B/nightly", 3), ("a", 1), ("b/nightly", 0)]
@@ -45,8 +45,7 @@ pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
 
     world.set_frozen("a", false).await;
     for name in ["a", "never"] {
-        let command = world.freeze(&OPERATOR, name, false);
-        assert!(world.store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| !freezing.changed));
+        assert!(!world.operate(&OPERATOR, world.freeze(name, false)).await.unwrap().changed);
     }
     assert_eq!(frozen(&world, Scope::One(world.organization)).await.len(), 2);
     assert_eq!(world.audited(AuditAction::NamespaceFrozen).await, 3);
@@ -57,12 +56,9 @@ pub async fn namespace_is_frozen_until_it_is_thawed(suite: &dyn ContractStore) {
 pub async fn parallel_freezes_of_one_namespace_freeze_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for (frozen, action) in [(true, AuditAction::NamespaceFrozen), (false, AuditAction::NamespaceThawed)] {
-        let outcomes = race((0..8).map(|_| {
-            let (store, command) = (Arc::clone(&world.store), world.freeze(&OPERATOR, "contract", frozen));
-            async move { store.freeze_namespace(command).await.unwrap().is_some_and(|freezing| freezing.changed) }
-        }))
-        .await;
-        assert_eq!(outcomes.into_iter().filter(|changed| *changed).count(), 1);
+        let freezes = (0..8).map(|_| world.operate(&OPERATOR, world.freeze("contract", frozen)));
+        let outcomes = join_all(freezes).await;
+        assert_eq!(outcomes.into_iter().filter(|outcome| outcome.as_ref().unwrap().changed).count(), 1);
         assert_eq!(world.audited(action).await, 1);
     }
 }
@@ -83,7 +79,7 @@ pub async fn namespaces_are_listed_with_counts(suite: &dyn ContractStore) {
     for limit in 1..=5 {
         let page = async |last: Option<&ListedNamespace>| {
             let after = last.map(|row| row.namespace.clone());
-            world.store.list_namespaces(List { after, limit, ..world.list_namespaces() }).await.unwrap()
+            world.operate(&OPERATOR, ListNamespaces { after, limit, ..world.list_namespaces() }).await.unwrap()
         };
         let rows = paged(limit, page).await;
         assert_eq!(rows, expected, "{limit} at a time");
@@ -91,6 +87,5 @@ pub async fn namespaces_are_listed_with_counts(suite: &dyn ContractStore) {
 }
 
 async fn frozen(world: &World<'_>, scope: Scope) -> Vec<FrozenNamespace> {
-    let (principal, now) = (OPERATOR, world.now());
-    world.store.list_frozen(List { principal, of: scope, after: None, limit: 1_000, now }).await.unwrap()
+    world.operate(&OPERATOR, ListFrozen { scope, after: None, limit: 1_000 }).await.unwrap()
 }

@@ -9,12 +9,13 @@ use std::collections::HashSet;
 use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, CredentialId, OrganizationId};
-use vault_core::namespace::Namespace;
+use vault_core::operation::Closures;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, MAX_EXISTING, RecordedStates, RecordedSubject,
-    StoredMetadata, StoredRowKey,
+    AuditSealer as _, IdGenerator as _, InstancePart, MAX_EXISTING, RecordedStates, RecordedSubject, StoredMetadata,
+    StoredRowKey,
 };
+use vault_core::principal::Principal;
 use vault_core::role::Role;
 
 /// Number of row keys per page.
@@ -123,17 +124,15 @@ pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStor
     }
 }
 
-/// The closures of an organization are its own disabling and its frozen namespaces.
-pub async fn throttle_locks_are_listed_by_organization(suite: &dyn ContractStore) {
+/// The closures of an organization are its own state and the namespaces that were ever frozen.
+pub async fn closures_are_read_by_organization(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let closures = async |state, frozen: &[&str]| {
-        let found = world.store.closures(world.organization).await.unwrap().map(|mut found| {
-            found.frozen.sort();
-            found
-        });
-        let mut frozen: Vec<Namespace> = frozen.iter().map(|name| namespace(name)).collect();
-        frozen.sort();
-        assert_eq!(found, Some(ClosedState { state, frozen }));
+    let closures = async |state, changed: &[&str]| {
+        let (found, namespaces) =
+            world.operate(&Principal::Operator, Closures(world.organization)).await.unwrap().unwrap();
+        let mut namespaces = namespaces.unwrap();
+        namespaces.sort();
+        assert_eq!((found, namespaces), (state, changed.iter().map(|name| namespace(name)).collect()));
     };
     other.set_frozen("theirs", true).await;
     closures(OrganizationState::Active, &[]).await;
@@ -142,9 +141,9 @@ pub async fn throttle_locks_are_listed_by_organization(suite: &dyn ContractStore
     world.set_state(OrganizationState::Disabled).await;
     closures(OrganizationState::Disabled, &["a", "b"]).await;
     world.set_frozen("a", false).await;
-    closures(OrganizationState::Disabled, &["b"]).await;
+    closures(OrganizationState::Disabled, &["a", "b"]).await;
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
-    assert_eq!(world.store.closures(nonexistent).await.unwrap(), None);
+    assert_eq!(world.operate(&Principal::Operator, Closures(nonexistent)).await.unwrap(), None);
 }
 
 /// Entries about a row are returned newest first, without entries about another row, subject, namespace or

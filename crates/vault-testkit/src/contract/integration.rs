@@ -9,6 +9,7 @@ use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::integration::{Integration, IntegrationName, IntegrationState, NamespacePatterns, StoredIntegration};
+use vault_core::namespace::ListFrozen;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{CountedPeriod, Find, IdGenerator, IntegrationChange, IntegrationKey, List, NamePosition};
 use vault_core::principal::{Denial, Principal, Scope};
@@ -200,8 +201,8 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn ContractStor
     let outcome = world.store.create_integration(world.create_integration(&user, &created)).await.decided();
     assert_eq!(outcome, Ok(()));
     let stored = world.find_integration(&user, IntegrationKey::Id(created.id)).await.unwrap();
-    let frozen = world.store.freeze_namespace(world.freeze(&user, "contract", true)).await.unwrap();
-    assert_eq!(frozen.map(|freezing| (freezing.changed, freezing.integrations)), Some((true, 1)));
+    let freezing = world.operate(&user, world.freeze("contract", true)).await.unwrap();
+    assert_eq!((freezing.changed, freezing.integrations), (true, 1));
 
     let strange = other.integration().await;
     assert_eq!(other.find_integration(&user, IntegrationKey::Id(strange.integration.id)).await, None);
@@ -209,7 +210,8 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn ContractStor
     assert_eq!(outcome.await.decided(), Err(Refusal::NoOrganization));
     let deletion = other.change_integration(&user, &strange, IntegrationChange::Delete);
     assert_eq!(other.store.change_integration(deletion).await.decided(), Err(Refusal::NotFound));
-    assert_eq!(other.store.freeze_namespace(other.freeze(&user, "contract", true)).await.unwrap(), None);
+    let outcome = other.operate(&user, other.freeze("contract", true)).await;
+    assert_eq!(outcome.decided(), Err(Refusal::NoOrganization));
     assert_eq!(other.read_integration(&strange.integration).await, Some(strange));
 
     world.set_state(OrganizationState::Disabled).await;
@@ -231,9 +233,11 @@ pub async fn embedder_administers_only_its_organization(suite: &dyn ContractStor
     denied!(count_integration_actions(since.clone()));
     denied!(count_hourly_actions(since));
     denied!(change_integration(world.change_integration(&user, &stored, IntegrationChange::Delete)));
-    denied!(freeze_namespace(world.freeze(&user, "contract", false)));
-    denied!(list_frozen(world.list_integrations(&user, own)));
-    denied!(list_namespaces(List { principal: user.clone(), ..world.list_namespaces() }));
+    let disabled = Some(Denial::OrganizationDisabled);
+    assert_eq!(world.operate(&user, world.freeze("contract", false)).await.settled().err(), disabled);
+    let frozen = ListFrozen { scope: own, after: None, limit: 10 };
+    assert_eq!(world.operate(&user, frozen).await.settled().err(), disabled);
+    assert_eq!(world.operate(&user, world.list_namespaces()).await.settled().err(), disabled);
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(world.read_integration(&created).await, Some(stored));
 }

@@ -191,7 +191,7 @@ impl<'a> History<'a> {
                     Principal::Session(session) => Principal::Session(session),
                     Principal::Embedder(_) | Principal::Operator => Principal::Operator,
                 };
-                let pair = Pair { world: &self.world, model: &*self.model };
+                let pair = Pair { world: &self.world, model: &self.model };
                 self.activators.step(pair, &authority, command).await?;
             }
         }
@@ -296,7 +296,7 @@ impl<'a> History<'a> {
             let expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
             same(Ok(actual), Ok(expected))?;
         }
-        self.activators.compare_rest(Pair { world: &self.world, model: &*self.model }).await
+        self.activators.compare_rest(Pair { world: &self.world, model: &self.model }).await
     }
 
     fn holder(&self, account: usize) -> &Holder {

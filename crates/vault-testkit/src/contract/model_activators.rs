@@ -6,11 +6,15 @@ use super::model::{Difference, numbered, pick, same};
 use super::tools::{evaluated, with};
 use super::world::World;
 use crate::strategy::ActivatorCommand;
+use std::fmt::Debug;
+use std::sync::Arc;
+use vault_core::Error;
 use vault_core::audit::AuditAction;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{Integration, IntegrationPrincipal, IntegrationState, Overlap, StoredIntegration};
-use vault_core::namespace::Namespace;
-use vault_core::port::{AbortActivation, Find, IntegrationChange, IntegrationKey, List};
+use vault_core::namespace::{ListFrozen, Namespace, SetFrozen};
+use vault_core::operation::Operation;
+use vault_core::port::{AbortActivation, Find, IntegrationChange, IntegrationKey};
 use vault_core::principal::{Principal, Scope};
 
 /// Maximum number of credentials in a namespace and of active activations of an integration. Low, so that histories
@@ -22,7 +26,24 @@ const LIMIT: i64 = 2;
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) world: &'a World<'a>,
-    pub(super) model: &'a dyn Store,
+    pub(super) model: &'a Arc<dyn Store>,
+}
+
+impl Pair<'_> {
+    /// Runs the same operation on both stores, which must agree.
+    async fn both<O: Operation<Outcome: PartialEq + Debug> + Clone>(
+        self,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<(), Difference> {
+        let decided = |outcome: Result<O::Outcome, Error>| match outcome {
+            Err(error @ (Error::Denied(_) | Error::Refused(_))) => Err(error.to_string()),
+            outcome => Ok(outcome.expect("the store works")),
+        };
+        let actual = self.world.operate(principal, operation.clone()).await;
+        let expected = self.world.operate_on(self.model, principal, operation).await;
+        same(Ok(decided(actual)), Ok(decided(expected))).map(drop)
+    }
 }
 
 /// Runs the same command on both stores. Returns its result if both agree, or `None` if both denied it.
@@ -70,9 +91,8 @@ impl Activators {
             }
             ActivatorCommand::Delete(which) => self.change(pair, authority, which, true, |_| None).await,
             ActivatorCommand::Freeze(namespace, frozen) => {
-                let freeze = pair.world.freeze(authority, "contract", frozen);
-                let command = with(freeze, |payload| payload.namespace = numbered(namespace));
-                both!(pair, freeze_namespace(command)).map(drop)
+                let freeze = SetFrozen { namespace: numbered(namespace), ..pair.world.freeze("contract", frozen) };
+                pair.both(authority, freeze).await
             }
             ActivatorCommand::Take(token, namespace, dry) => self.take(pair, token, namespace, dry).await,
             ActivatorCommand::List(token) => {
@@ -202,11 +222,11 @@ impl Activators {
 
     /// Compares the rows that no command read.
     pub(super) async fn compare_rest(&self, pair: Pair<'_>) -> Result<(), Difference> {
-        let (principal, now) = (Principal::Operator, pair.world.now());
+        let principal = Principal::Operator;
         let scope = Scope::One(pair.world.organization);
         both!(pair, list_integrations(pair.world.list_integrations(&principal, scope)))?;
-        both!(pair, list_frozen(List { principal, of: scope, after: None, limit: 1_000, now }))?;
-        both!(pair, list_namespaces(pair.world.list_namespaces()))?;
+        pair.both(&principal, ListFrozen { scope, after: None, limit: 1_000 }).await?;
+        pair.both(&principal, pair.world.list_namespaces()).await?;
         for principal in &self.principals {
             both!(pair, list_activations(pair.world.list_activations(principal)))?;
         }

@@ -133,6 +133,24 @@ impl<T> Settled<T> for Result<T, StoreError> {
     }
 }
 
+impl<T> Settled<T> for Result<T, Error> {
+    fn settled(self) -> Result<T, Denial> {
+        match self {
+            Ok(outcome) => Ok(outcome),
+            Err(Error::Denied(denial)) => Err(denial),
+            Err(error) => panic!("the operation failed: {error:?}"),
+        }
+    }
+
+    fn decided(self) -> Result<T, Refusal> {
+        match self {
+            Ok(outcome) => Ok(outcome),
+            Err(Error::Refused(refusal)) => Err(refusal),
+            Err(error) => panic!("the operation failed: {error:?}"),
+        }
+    }
+}
+
 /// Returns the store's decision, including a denial or refusal.
 ///
 /// # Panics

@@ -116,7 +116,6 @@ pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
     fails!(end_session, world.end_session(&session));
     fails!(create_integration, world.create_integration(&principal, &world.new_integration("nightly")));
-    fails!(freeze_namespace, world.freeze(&principal, "contract", true));
     fails!(replace_organization_key, world.replace_key(world.key));
     let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
     let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };

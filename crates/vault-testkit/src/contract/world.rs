@@ -5,27 +5,27 @@ use super::tools::{
     Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, request_digest, with,
 };
 use super::{ContractStore, Store};
-use crate::clock::{ManualClock, SequentialIds};
+use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use vault_core::Command;
 use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
-use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, VersionRecord};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
+use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, CreateOrganization,
     DeleteCredential, EndSession, Expired, Find, FinishAccountAttempt, IdGenerator, KeyedDigester, ListCredentials,
-    ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
-    SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
+    ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, RowStore,
+    SaveCredential, SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -34,6 +34,8 @@ use vault_core::sealed::{
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
+use vault_core::usecase::Environment;
+use vault_core::{Command, Error};
 
 /// Duration of sessions in cases, in seconds: one hour.
 pub(super) const SESSION_SECONDS: i64 = 3_600;
@@ -126,6 +128,31 @@ impl<'a> World<'a> {
     /// Returns the world of an organization that was created elsewhere.
     pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
         Self { organization, ..Self::prepare(suite, now).0 }
+    }
+
+    /// Runs an operation on a store.
+    pub(super) async fn operate_on<O: Operation>(
+        &self,
+        store: &Arc<dyn Store>,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<O::Outcome, Error> {
+        let environment = Environment {
+            clock: Arc::new(self.now()),
+            ids: self.ids.clone(),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+            origin: Origin::default(),
+        };
+        let keys = Arc::new(FakeDigester::default());
+        let operations =
+            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        operations.run(&environment, principal, operation).await
+    }
+
+    /// Runs an operation.
+    pub(super) async fn operate<O: Operation>(&self, principal: &Principal, operation: O) -> Result<O::Outcome, Error> {
+        self.operate_on(&self.store, principal, operation).await
     }
 
     pub(super) async fn set_state(&self, state: OrganizationState) {

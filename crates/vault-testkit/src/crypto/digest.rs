@@ -5,9 +5,12 @@ use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
+use vault_core::entity::EntityKey;
 use vault_core::id::KeyId;
-use vault_core::port::{AuditSealer, KeyedDigester, SealError};
+use vault_core::port::{AuditSealer, EntitySealer, KeyedDigester, SealError};
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
 
 /// Digests by a simple 64-bit mixing function: usable for lookups in tests, and without any security.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +25,10 @@ impl FakeDigester {
     /// Creates the digests under `key`.
     pub const fn keyed(key: u64) -> Self {
         Self { key }
+    }
+
+    const fn id(&self) -> KeyId {
+        KeyId::from_uuid(Uuid::from_u128(Self::FIRST_KEY | self.key as u128))
     }
 }
 
@@ -40,15 +47,15 @@ impl KeyedDigester for FakeDigester {
     }
 
     fn active_key(&self) -> KeyId {
-        KeyId::from_uuid(Uuid::from_u128(Self::FIRST_KEY | u128::from(self.key)))
+        self.id()
     }
 
     fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
-        RowMac { key: self.active_key(), code: self.digest(purpose, parts) }
+        RowMac { key: self.id(), code: self.digest(purpose, parts) }
     }
 
     fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
-        code.key == self.active_key() && code.code == self.digest(purpose, parts)
+        code.key == self.id() && code.code == self.digest(purpose, parts)
     }
 
     async fn load_keys(&self, _keys: &[KeyId]) -> Result<(), SealError> {
@@ -61,6 +68,39 @@ impl KeyedDigester for FakeDigester {
 
     async fn reload_keys(&self) -> Result<(), SealError> {
         Ok(())
+    }
+}
+
+/// Documents in plaintext, after a digest of their place.
+impl EntitySealer for FakeDigester {
+    fn active_key(&self) -> KeyId {
+        self.id()
+    }
+
+    fn has_key_of(&self, sealed: &Blob) -> bool {
+        sealed.key().is_none_or(|key| key == self.id())
+    }
+
+    fn seal(&self, key: &EntityKey, version: i64, document: &[u8]) -> Result<Blob, SealError> {
+        let id = self.id();
+        let place = self.place(key, version, document);
+        Ok(Blob::from_bytes([&[1, 1], id.as_bytes().as_slice(), place.as_bytes(), document].concat()))
+    }
+
+    fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str> {
+        let (place, document) =
+            sealed.as_bytes().get(18..).and_then(|rest| rest.split_at_checked(32)).ok_or("it is cut")?;
+        let is_its = self.place(key, version, document).as_bytes() == place;
+        if is_its { Ok(Zeroizing::new(document.to_vec())) } else { Err("it belongs to another row") }
+    }
+}
+
+impl FakeDigester {
+    fn place(&self, key: &EntityKey, version: i64, document: &[u8]) -> Digest {
+        let (organization, kind, id) = key.order();
+        let parts =
+            [organization.as_bytes().as_slice(), kind.as_bytes(), id.as_bytes(), &version.to_be_bytes(), document];
+        digest(self.key, "entity", &parts)
     }
 }
 

@@ -152,7 +152,7 @@ fn take(
         .collect();
     let live = i64::try_from(state.live_activations(principal, now).count()).unwrap_or(i64::MAX);
     let facts = ActivationFacts {
-        frozen: state.frozen.contains_key(&(organization, namespace.clone())),
+        frozen: state.is_frozen(organization, &namespace),
         credentials: taken.len(),
         live: activation.as_ref().map(|new| (live, new.limit)),
     };
@@ -191,7 +191,7 @@ fn issue_credentials(state: &mut State, command: ForIntegration<IssueCredentials
         .collect();
     let facts = IssuanceFacts {
         integration: state.check_integration(&principal, now),
-        frozen: state.frozen.contains_key(&(organization, namespace)),
+        frozen: state.is_frozen(organization, &namespace),
         started: state
             .activations
             .get(&activation)

@@ -7,8 +7,8 @@ use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ClosedState, FetchedCredential, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates,
-    RecordedSubject, StoreError, StoredRowKey, WholeCredential,
+    FetchedCredential, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject,
+    StoreError, StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.
@@ -88,30 +88,9 @@ impl Inspection for MemoryStore {
         self.decide(|_| Vec::new()) // versions are stored in the credential
     }
 
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {
-        self.decide(|state| {
-            let frozen = state.frozen.keys().filter(|(of, _)| *of == organization).map(|(_, name)| name.clone());
-            let found = state.organizations.get(&organization)?;
-            Some(ClosedState { state: found.state, frozen: frozen.collect() })
-        })
-    }
-
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {
         self.decide(|_| ())?;
-        let RecordedStates { organization, subject, row, namespace, limit } = query;
-        let (organization, subject, name) = (organization.to_string(), subject.text(), format!("{} ", row.as_str()));
-        let mut entries = lock(&self.inner).entries();
-        entries.retain(|entry| {
-            let rows = entry.rows.as_deref().unwrap_or_default();
-            let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
-            organization_of(entry) == organization
-                && entry.subject == subject
-                && namespace.as_ref().is_none_or(named)
-                && rows.lines().any(|line| line.starts_with(&name))
-        });
-        entries.reverse();
-        entries.truncate(limit);
-        Ok(entries)
+        Ok(matching(lock(&self.inner).entries(), &query))
     }
 
     async fn recorded_subjects(
@@ -153,4 +132,21 @@ impl Inspection for MemoryStore {
 
 fn organization_of(entry: &AuditEntry) -> String {
     entry.organization.clone().unwrap_or_else(|| OrganizationId::from_bytes([0; 16]).to_string())
+}
+
+/// Returns the newest of these entries, which are ordered by ID, that contain the state of a row.
+pub(super) fn matching(mut entries: Vec<AuditEntry>, query: &RecordedStates) -> Vec<AuditEntry> {
+    let RecordedStates { organization, subject, row, namespace, limit } = query;
+    let (organization, subject, name) = (organization.to_string(), subject.text(), format!("{} ", row.as_str()));
+    entries.retain(|entry| {
+        let rows = entry.rows.as_deref().unwrap_or_default();
+        let named = |namespace: &Namespace| entry.namespace.as_deref() == Some(namespace.as_str());
+        organization_of(entry) == organization
+            && entry.subject == subject
+            && namespace.as_ref().is_none_or(named)
+            && rows.lines().any(|line| line.starts_with(&name))
+    });
+    entries.reverse();
+    entries.truncate(*limit);
+    entries
 }

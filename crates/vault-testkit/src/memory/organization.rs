@@ -74,7 +74,8 @@ impl OrganizationRepository for MemoryStore {
             state.integrations.retain(|(organization, _), _| *organization != id);
             state.receivers.retain(|(owner, _), _| *owner != Some(id));
             state.deliveries.retain(|(owner, ..), _| *owner != Some(id));
-            state.frozen.retain(|(organization, _), _| *organization != id);
+            state.entities.retain(|(organization, ..), _| *organization != id);
+            state.lookups.retain(|(organization, ..), _| *organization != id);
             state.activations.retain(|_, activation| activation.organization != id);
             state.idempotency.retain(|(organization, ..), _| *organization != id);
             state.audit.push(command.audit);

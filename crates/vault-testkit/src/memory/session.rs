@@ -22,9 +22,13 @@ impl State {
     }
 
     pub(super) fn check_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
+        check_session(principal, self.session_facts(principal, now))
+    }
+
+    pub(super) fn session_facts(&self, principal: &SessionPrincipal, now: Timestamp) -> SessionFacts {
         let session = self.sessions.get(&principal.session);
         let account = self.accounts.get(&principal.account).map(|row| &row.signed);
-        let facts = SessionFacts {
+        SessionFacts {
             session_live: session.is_some_and(|row| {
                 row.account == principal.account
                     && row.organization == principal.organization
@@ -35,8 +39,7 @@ impl State {
                 .filter(|signed| signed.grant.state == AccountState::Active)
                 .map(|signed| (signed.grant.role, signed.sessions)),
             organization_active: self.organization_is_active(principal.organization),
-        };
-        check_session(principal, facts)
+        }
     }
 }
 

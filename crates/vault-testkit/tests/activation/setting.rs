@@ -12,8 +12,9 @@ use vault_core::id::{AccountId, CredentialId, OrganizationId, VersionId};
 use vault_core::integration::{
     Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap,
 };
+use vault_core::namespace::Freezing;
 use vault_core::namespace::Namespace;
-use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, Freezing, IdGenerator, Sealer};
+use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, IdGenerator, Sealer};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;

@@ -5,8 +5,8 @@ use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::integration::StoredIntegration;
-use crate::namespace::Namespace;
-use crate::port::{FrozenNamespace, List, ListedNamespace, NamePosition};
+use crate::namespace::{FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace, Namespace};
+use crate::port::{List, NamePosition};
 use crate::principal::{Denial, Principal, Scope};
 use crate::role::Action;
 
@@ -49,9 +49,9 @@ impl Integrations {
         let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref()).await?;
         let after = after.map(|position| Namespace::parse(&position.name, "")).transpose();
         let after = after.map_err(|_| Refusal::Cursor)?;
-        let now = self.environment.now();
-        let query = List { principal: principal.clone(), of: organization, after, limit: page.rows(), now };
-        Ok(Page::of(self.store.list_namespaces(query).await?, &page, |last| {
+        let operation = ListNamespaces { organization, after, limit: page.rows() };
+        let listed = self.operations.run(&self.environment, principal, operation).await?;
+        Ok(Page::of(listed, &page, |last| {
             self.cursor(ListName::Namespaces, scope, organization, last.namespace.as_str())
         }))
     }
@@ -69,8 +69,7 @@ impl Integrations {
         limit: usize,
     ) -> Result<Vec<FrozenNamespace>, Error> {
         Self::permit_scope(principal, Action::ManageIntegrations, scope)?;
-        let query = List { principal: principal.clone(), of: scope, after, limit, now: self.environment.now() };
-        Ok(self.store.list_frozen(query).await?)
+        self.operations.run(&self.environment, principal, ListFrozen { scope, after, limit }).await
     }
 
     pub(super) fn permit_scope(principal: &Principal, action: Action, scope: Scope) -> Result<(), Error> {

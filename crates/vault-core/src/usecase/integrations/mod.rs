@@ -18,6 +18,7 @@ use super::Environment;
 use crate::audit::Origin;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
+use crate::operation::Operations;
 use crate::port::{Entropy, IntegrationStore, KeyedDigester};
 use crate::principal::Principal;
 use crate::role::Action;
@@ -32,6 +33,7 @@ pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
 pub struct Integrations {
     environment: Environment,
     store: Arc<dyn IntegrationStore>,
+    operations: Operations,
     entropy: Arc<dyn Entropy>,
     digester: Arc<dyn KeyedDigester>,
     limit: i64,
@@ -42,10 +44,11 @@ impl Integrations {
     pub fn new(
         environment: Environment,
         store: Arc<dyn IntegrationStore>,
+        operations: Operations,
         entropy: Arc<dyn Entropy>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self { environment, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+        Self { environment, store, operations, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 
     /// Returns the same operations for a request from `origin`, which their audit entries name.

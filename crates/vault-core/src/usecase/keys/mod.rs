@@ -15,6 +15,7 @@ pub use rotate_organization::OrganizationRotation;
 
 use super::{CountedSealer, Environment};
 use crate::key_use::KeyUseLimits;
+use crate::operation::Operations;
 use crate::port::{
     InformationOpener, InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer,
 };
@@ -45,6 +46,7 @@ pub struct KeyCrypto {
 pub struct Keys {
     environment: Environment,
     store: Arc<dyn RotationStore>,
+    operations: Operations,
     sealer: Arc<dyn Sealer>,
     rewrapper: Arc<dyn Rewrapper>,
     instance_rewrapper: Arc<dyn InstanceRewrapper>,
@@ -56,11 +58,27 @@ pub struct Keys {
 
 impl Keys {
     /// Creates the context on these ports.
-    pub fn new(environment: Environment, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
+    pub fn new(
+        environment: Environment,
+        store: Arc<dyn RotationStore>,
+        operations: Operations,
+        crypto: KeyCrypto,
+    ) -> Self {
         let KeyCrypto { sealer, rewrapper, instance_rewrapper, information, digester } = crypto;
         let most = KeyUseLimits::MOST;
         let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
-        Self { environment, store, sealer, rewrapper, instance_rewrapper, information, digester, limits, batch: BATCH }
+        Self {
+            environment,
+            store,
+            operations,
+            sealer,
+            rewrapper,
+            instance_rewrapper,
+            information,
+            digester,
+            limits,
+            batch: BATCH,
+        }
     }
 
     /// Sets the number of rows per transaction, at least 1.

@@ -5,17 +5,20 @@ use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::digest::RowMac;
+use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
 use crate::federation::StoredFederationKey;
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::{KeyPurpose, KeyringEntry};
+use crate::operation::{Reseal, Resealed};
 use crate::passcode::PendingSeed;
 use crate::port::{
     DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ProtectedTable, ReplaceInstanceKey, SealError, StoreError,
 };
+use crate::principal::Principal;
 use crate::receiver::StoredReceiver;
 use crate::sealed::{KeyState, OrganizationKeys, RetiringInstanceKey};
 use futures_util::lock::Mutex;
@@ -32,6 +35,13 @@ pub struct InstanceRotation {
     is_new: bool,
     rows: i64,
     progress: Mutex<Progress<InstancePart, InstanceRowKey>>,
+    entities: Mutex<Entities>,
+}
+
+/// Which entities were sealed again.
+enum Entities {
+    UpTo(Option<EntityKey>),
+    All,
 }
 
 fn missing() -> StoreError {
@@ -93,7 +103,8 @@ impl Keys {
             rows = rows.saturating_add(self.store.count_under(*term).await?);
         }
         let progress = Mutex::new(Progress::over(targets(&terms)));
-        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress })
+        let entities = Mutex::new(Entities::UpTo(None));
+        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress, entities })
     }
 
     /// Destroys replaced keys for lookups, tokens, the audit log and receivers that no row requires, and returns them.
@@ -181,9 +192,35 @@ impl InstanceProgress {
 }
 
 impl Keys {
+    /// Runs a step of the rotation over entities.
+    async fn reseal(&self, after: Option<EntityKey>) -> Result<Resealed, Error> {
+        let step = Reseal { after, limit: self.batch };
+        self.operations.run(&self.environment, &Principal::Operator, step).await
+    }
+
+    /// Opens all entities, and returns how many of them do not open.
+    async fn damaged_entities(&self) -> Result<i64, Error> {
+        let (mut damaged, mut after) = (0_i64, None);
+        loop {
+            let step = self.reseal(after).await?;
+            for key in &step.damaged {
+                let (table, id) = (key.kind.recorded().table(), key.id.to_string());
+                self.environment.emit(Event::IntegrityFailure { table, id });
+                damaged += 1;
+            }
+            after = step.last;
+            if after.is_none() {
+                return Ok(damaged);
+            }
+        }
+    }
+
     /// Decrypts all rows that depend on keys of this purpose, and returns how many of them cannot be decrypted.
     async fn damaged_rows(&self, purpose: KeyPurpose, progress: &mut InstanceProgress) -> Result<i64, Error> {
         let mut damaged = 0_i64;
+        if purpose == KeyPurpose::Instance {
+            damaged = self.damaged_entities().await?;
+        }
         for part in ProtectedTable::parts_under(purpose) {
             let mut after = None;
             loop {
@@ -252,6 +289,9 @@ impl InstanceRotation {
     /// # Errors
     /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
+        if let Some(moved) = self.reseal().await? {
+            return Ok(Some(moved));
+        }
         let Some(rows) = self.claim().await? else { return Ok(None) };
         let keys: Vec<_> = rows.iter().flat_map(InstanceRow::keys).collect();
         self.keys.digester.load_keys(&keys).await?;
@@ -273,6 +313,15 @@ impl InstanceRotation {
                 Ok(Some(0))
             }
         }
+    }
+
+    /// Seals the next entities again. Returns `None` if none remain.
+    async fn reseal(&self) -> Result<Option<usize>, Error> {
+        let mut entities = self.entities.lock().await;
+        let Entities::UpTo(after) = *entities else { return Ok(None) };
+        let step = self.keys.reseal(after).await?;
+        *entities = step.last.map_or(Entities::All, |last| Entities::UpTo(Some(last)));
+        Ok(step.last.map(|_| step.moved))
     }
 
     /// Destroys unused keys. Call it after every [`step`](Self::step) has returned `None`. Returns `None` if further
@@ -302,6 +351,9 @@ impl InstanceRotation {
         let mut end = progress.end(kept, Progress::over(targets(&terms)));
         for (_, rows) in end.iter_mut().flat_map(|end| &mut end.kept) {
             *rows = (*rows).max(damaged);
+        }
+        if end.is_none() {
+            *self.entities.lock().await = Entities::UpTo(None);
         }
         Ok(end)
     }

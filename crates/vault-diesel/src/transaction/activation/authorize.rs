@@ -4,14 +4,17 @@
 use super::super::authorize::is_active_organization;
 use crate::db::{Reply, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
+use crate::rows::lookup_of;
 use crate::schema::{activations, integrations, organizations};
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
-use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, select};
 use futures_util::try_join;
 use vault_core::digest::Digest;
+use vault_core::entity::Index;
 use vault_core::id::ActivationId;
 use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
+use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::time::Timestamp;
 
@@ -77,6 +80,13 @@ pub(super) async fn authorize_and_share(
         None => authorize(tx, principal, now).await,
         evaluated => decide(principal, evaluated, state, now),
     }
+}
+
+/// Whether a namespace is frozen. An operation that freezes locks every integration of the organization first: a namespace that
+/// is not frozen stays so while another transaction has locked one of them.
+pub(super) fn is_frozen<'t>(tx: &'t Tx<'_>, organization: IdBytes, namespace: &Namespace) -> Reply<'t, bool> {
+    let frozen = lookup_of(organization, Index::FrozenNamespace.as_str(), namespace.as_str().to_owned());
+    tx.one(select(exists(frozen)))
 }
 
 type State = Option<Column<OrganizationState>>;

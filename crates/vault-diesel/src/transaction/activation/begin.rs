@@ -3,13 +3,12 @@
 use super::super::Transaction;
 use super::super::audit::AuditRecorder;
 use super::super::credential::sealed::{SealedRow, with_secrets};
-use super::super::integration::freezes::freeze_of;
 use super::super::integration::row::integration_of;
 use super::active::active_of;
-use super::authorize::authorize_and_lock;
+use super::authorize::{authorize_and_lock, is_frozen};
 use crate::db::{Tx, narrow};
 use crate::failure::Failure;
-use crate::schema::{activations, credentials, frozen_namespaces, integrations};
+use crate::schema::{activations, credentials, integrations};
 use crate::stored::StoredId as _;
 use diesel::result::Error;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
@@ -28,7 +27,7 @@ impl Transaction for ForIntegration<FetchCredentials> {
         let (principal, now) = (&self.principal, self.now);
         let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
         let last_used_at = authorize_and_lock(tx, principal, now).await?.map_err(Denial::Integration)?;
-        let frozen = freeze_of(organization, namespace.as_str()).select(frozen_namespaces::frozen_at);
+        let frozen = is_frozen(tx, organization, namespace);
         let oldest_first = with_secrets()
             .filter(credentials::organization_id.eq(organization))
             .filter(narrow(credentials::namespace.eq(namespace.as_str())))
@@ -41,8 +40,8 @@ impl Transaction for ForIntegration<FetchCredentials> {
         };
         // One more than the limit, so that too many are noticed.
         let sealed = tx.page(oldest_first, most.saturating_add(1));
-        let (frozen, sealed, live): (Option<i64>, _, _) = try_join!(tx.first(frozen), sealed, active)?;
-        check_activation(ActivationFacts { frozen: frozen.is_some(), credentials: sealed.len(), live }, *most)?;
+        let (frozen, sealed, live): (bool, _, _) = try_join!(frozen, sealed, active)?;
+        check_activation(ActivationFacts { frozen, credentials: sealed.len(), live }, *most)?;
         let taken = sealed.into_iter().map(SealedRow::decode).collect::<Result<Vec<_>, Failure>>()?;
         record_use(tx, principal, last_used_at, now).await?;
         let Some(new) = activation else {

@@ -2,12 +2,11 @@
 
 use super::super::Transaction;
 use super::super::audit::AuditRecorder;
-use super::super::integration::freezes::freeze_of;
 use super::active::remove;
-use super::authorize::{authorize_and_share, own_activation};
+use super::authorize::{authorize_and_share, is_frozen, own_activation};
 use crate::db::{Share, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{activations, credential_uses, credentials, frozen_namespaces};
+use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::try_join;
@@ -26,7 +25,7 @@ impl Transaction for ForIntegration<IssueCredentials> {
         let authorized = authorize_and_share(tx, &self.principal, *activation, self.now).await?.map(drop);
         let stands = !renewal || lock_active(tx, self).await?;
         let started = own_activation(organization, integration, activation.stored()).select(activations::begun_at);
-        let frozen = freeze_of(organization, namespace.as_str()).select(frozen_namespaces::frozen_at);
+        let frozen = is_frozen(tx, organization, namespace);
         let ids: Vec<_> = wanted.iter().map(|one| one.credential.stored()).collect();
         // By id, like every transaction that locks several. Deletions and replacements run before or after this one.
         let current = credentials::table
@@ -35,12 +34,12 @@ impl Transaction for ForIntegration<IssueCredentials> {
             .filter(credentials::namespace.eq(namespace.as_str()))
             .order(credentials::id)
             .select((credentials::id, credentials::version, credentials::vend));
-        let (started, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) =
-            try_join!(tx.first(started), tx.first(frozen), tx.load(locked(current, Share)))?;
+        let (started, frozen, current): (Option<i64>, bool, Vec<CurrentRow>) =
+            try_join!(tx.first(started), frozen, tx.load(locked(current, Share)))?;
         let current: Vec<_> = current.into_iter().map(decode).collect::<Result<_, Failure>>()?;
         let facts = IssuanceFacts {
             integration: authorized,
-            frozen: frozen.is_some(),
+            frozen,
             started: stands && started.is_some(),
             expires_at: *expires_at,
             current: &current,

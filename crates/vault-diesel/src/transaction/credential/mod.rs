@@ -3,7 +3,7 @@
 mod apply;
 mod change;
 pub(crate) mod checks;
-pub(super) mod count;
+pub(crate) mod count;
 mod delete;
 pub(crate) mod labels;
 pub(crate) mod list;

@@ -1,7 +1,6 @@
-//! Integrations and frozen namespaces.
+//! Integrations.
 
 pub(crate) mod change;
-pub(crate) mod freezes;
 pub(crate) mod lookup;
 pub(crate) mod row;
 pub(crate) mod usage;

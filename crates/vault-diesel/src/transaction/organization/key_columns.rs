@@ -6,7 +6,7 @@
 
 use crate::db::Parts;
 use crate::schema::{
-    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, event_deliveries, federation_keys,
+    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, federation_keys,
     idempotency_keys, instance_keys, integrations, invitations, organization_keys, organizations, pending_seeds,
     receivers, sessions,
 };
@@ -42,7 +42,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 24] = [
+const COLUMNS: [KeyColumn; 25] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -55,6 +55,7 @@ const COLUMNS: [KeyColumn; 24] = [
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
     of(Instance, "integrations", integrations::digest_key_id, ById),
+    of(Instance, "entities", entities::sealed, InBlob),
     of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
     of(Instance, "federation_keys", federation_keys::private_key, InBlob),
     of(Instance, "federation_keys", federation_keys::mac_key_id, ById),

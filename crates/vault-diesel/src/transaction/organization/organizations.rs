@@ -12,8 +12,8 @@ use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, event_deliveries, frozen_namespaces, hourly_counts, integration_tokens,
-    integrations, invitations, invited_addresses, organization_keys, organization_names, organizations, pending_seeds,
+    enrolment_codes, enrolment_drafts, entities, event_deliveries, hourly_counts, integration_tokens, integrations,
+    invitations, invited_addresses, lookups, organization_keys, organization_names, organizations, pending_seeds,
     receivers, recovery_codes, sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
@@ -180,7 +180,8 @@ impl Transaction for DeleteOrganization {
         tx.execute(delete(check_requests::table.filter(check_requests::organization_id.eq(of)))).await?;
         tx.execute(delete(integration_tokens::table.filter(integration_tokens::organization_id.eq(of)))).await?;
         tx.execute(delete(integrations::table.filter(integrations::organization_id.eq(of)))).await?;
-        tx.execute(delete(frozen_namespaces::table.filter(frozen_namespaces::organization_id.eq(of)))).await?;
+        tx.execute(delete(lookups::table.filter(lookups::organization_id.eq(of)))).await?;
+        tx.execute(delete(entities::table.filter(entities::organization_id.eq(of)))).await?;
         attempts::lock_all_of_organization(tx, self.organization).await?;
         tx.execute(delete(sessions::table.filter(sessions::organization_id.eq(of)))).await?;
         tx.execute(delete(account_notices::table.filter(account_notices::organization_id.eq(of)))).await?;

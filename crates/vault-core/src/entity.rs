@@ -1,0 +1,155 @@
+//! Entities: objects that grant rights, contain secrets or decide where they are sent. Each is one sealed document.
+
+use crate::audit::{Affected, RecordedRow};
+use crate::id::OrganizationId;
+use crate::operation::Failure;
+use crate::port::{EntityRow, EntitySealer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::ops::Deref;
+use uuid::Uuid;
+
+/// Kind of an entity. Its text is stored, and part of the associated data of the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Kind {
+    /// Whether a namespace may be activated.
+    Namespace,
+}
+
+impl Kind {
+    /// Returns the stored text.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns how audit entries name the rows of this kind.
+    pub const fn recorded(self) -> RecordedRow {
+        match self {
+            Self::Namespace => RecordedRow::Namespace,
+        }
+    }
+}
+
+/// Row key of an entity. Its document opens under no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EntityKey {
+    /// Organization, or the nil ID for entities of the instance.
+    pub organization: OrganizationId,
+    /// Kind of the entity.
+    pub kind: Kind,
+    /// ID of the entity.
+    pub id: Uuid,
+}
+
+impl EntityKey {
+    /// Returns its parts in the order of rows: kinds sort by their text.
+    pub fn order(self) -> (OrganizationId, &'static str, Uuid) {
+        (self.organization, self.kind.as_str(), self.id)
+    }
+}
+
+/// Index of a lookup. Its values are unique within an organization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Index {
+    /// Name of a namespace whose state was ever changed.
+    Namespace,
+    /// Name of a frozen namespace.
+    FrozenNamespace,
+}
+
+impl Index {
+    /// Returns the stored text.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns the kind of the entities to which its values lead.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
+        }
+    }
+}
+
+/// A unique value by which an entity is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// Index of the value.
+    pub index: Index,
+    /// The value. Lists are ordered by it.
+    pub value: String,
+}
+
+impl Lookup {
+    /// Creates the lookup of a value.
+    pub fn new(index: Index, value: impl Into<String>) -> Self {
+        Self { index, value: value.into() }
+    }
+}
+
+/// An object that is stored as one sealed document. Organization, ID, version and kind are columns, and associated data of
+/// the document.
+///
+/// The document is JSON: a new field has a default, a removed one is ignored. What is decoded was validated when it was
+/// written: a rule that became stricter must not make a stored document unreadable.
+pub trait Entity: Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync + 'static {
+    /// Its kind.
+    const KIND: Kind;
+
+    /// Returns the values by which it is found. A row of `lookups` that the document does not list leads to nothing.
+    fn lookups(&self) -> Vec<Lookup>;
+
+    /// Returns the subject of audit entries about the entity with this ID.
+    fn subject(&self, id: Uuid) -> Affected;
+}
+
+/// An entity that was read. Only opening creates one, and a replacement requires one, so that no document that does not open
+/// is sealed again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened<E> {
+    key: EntityKey,
+    version: i64,
+    value: E,
+}
+
+impl<E> Deref for Opened<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        &self.value
+    }
+}
+
+impl<E: Entity> Opened<E> {
+    /// Opens the document of a row.
+    ///
+    /// # Errors
+    /// [`Failure::UnknownKey`] if its key is not loaded, [`Failure::Damaged`] if the document does not open for this row.
+    pub fn open(sealer: &dyn EntitySealer, row: &EntityRow) -> Result<Self, Failure> {
+        let (key, version) = (row.key, row.version);
+        if !sealer.has_key_of(&row.sealed) {
+            return Err(Failure::UnknownKey { key });
+        }
+        let document = sealer.open(&key, version, &row.sealed).map_err(|reason| Failure::Damaged { key, reason })?;
+        let value = serde_json::from_slice(&document);
+        let value = value.map_err(|_| Failure::Damaged { key, reason: "the document has another form" })?;
+        Ok(Self { key, version, value })
+    }
+
+    /// Returns the key of its row.
+    pub const fn key(&self) -> EntityKey {
+        self.key
+    }
+
+    /// Returns its version: 1 at first, and one more after each change.
+    pub const fn version(&self) -> i64 {
+        self.version
+    }
+
+    /// Returns the entity without its row.
+    pub fn into_value(self) -> E {
+        self.value
+    }
+}

@@ -1,0 +1,214 @@
+//! Operations on entities of all kinds: rotation and integrity check.
+
+use super::{Access, Failure, Operation, Unit};
+use crate::audit::Affected;
+use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
+use crate::id::OrganizationId;
+use crate::namespace::{Namespace, NamespaceState};
+use crate::organization::OrganizationState;
+use crate::port::{EntityRow, LookupRow};
+use uuid::Uuid;
+
+/// Number of rows per read of [`Closures`].
+const STEP: usize = 500;
+
+/// Opens documents of all kinds, and seals those again that another key than the active one sealed: one step of a rotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reseal {
+    /// Key after which the step starts.
+    pub after: Option<EntityKey>,
+    /// Maximum number of rows.
+    pub limit: usize,
+}
+
+/// Result of a step of a rotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// Last row of the step. `None` if no rows remain.
+    pub last: Option<EntityKey>,
+    /// Number of documents that were sealed again.
+    pub moved: usize,
+    /// Rows that do not open. They keep their key.
+    pub damaged: Vec<EntityKey>,
+}
+
+impl Operation for Reseal {
+    type Outcome = Resealed;
+    const ACCESS: Access = Access::Write;
+
+    /// Locks no organization: a document that changes in the meantime has another version, and is under the active key.
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Resealed, Failure> {
+        let (rows, sealer) = (unit.rows(), unit.sealer());
+        let mut step = Resealed::default();
+        for row in rows.entities_after(self.after, self.limit).await? {
+            step.last = Some(row.key);
+            let Ok(document) = sealer.open(&row.key, row.version, &row.sealed) else {
+                if !sealer.has_key_of(&row.sealed) {
+                    return Err(Failure::UnknownKey { key: row.key });
+                }
+                step.damaged.push(row.key);
+                continue;
+            };
+            if row.sealed.key() != Some(sealer.active_key()) {
+                let sealed = sealer.seal(&row.key, row.version, &document).map_err(Failure::Seal)?;
+                step.moved += usize::from(rows.reseal_entity(&row, &sealed).await?);
+            }
+        }
+        if rows.active_instance_key().await?.is_some_and(|active| active != sealer.active_key()) {
+            return Err(Failure::Overtaken);
+        }
+        unit.commit_without_entry();
+        Ok(step)
+    }
+}
+
+/// Reads the keys of entities of all kinds in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntityKeys {
+    /// Key after which the page starts.
+    pub after: Option<EntityKey>,
+    /// Maximum number of rows.
+    pub limit: usize,
+}
+
+impl Operation for EntityKeys {
+    type Outcome = Vec<EntityKey>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Vec<EntityKey>, Failure> {
+        let rows = unit.rows().entities_after(self.after, self.limit).await?;
+        Ok(rows.into_iter().map(|row| row.key).collect())
+    }
+}
+
+/// Reads an entity for an integrity check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectEntity(pub EntityKey);
+
+/// An entity as an integrity check sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectedEntity {
+    /// Its version.
+    pub version: i64,
+    /// Subject of its audit entries.
+    pub affected: Affected,
+    /// Whether all its values lead to it.
+    pub is_found: bool,
+}
+
+impl Operation for InspectEntity {
+    /// `None` if it does not exist. The error is why it does not open.
+    type Outcome = Option<Result<InspectedEntity, &'static str>>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
+        let Some(row) = unit.rows().entity(self.0).await? else { return Ok(None) };
+        let inspected = match row.key.kind {
+            Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
+        };
+        match inspected {
+            Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
+            inspected => inspected.map(|inspected| Some(Ok(inspected))),
+        }
+    }
+}
+
+async fn inspect<E: Entity>(unit: &Unit<'_>, row: &EntityRow) -> Result<InspectedEntity, Failure> {
+    let entity = Opened::<E>::open(unit.sealer(), row)?;
+    let mut is_found = true;
+    for lookup in entity.lookups() {
+        let found = unit.rows().find(row.key.organization, lookup.index, &lookup.value).await?;
+        is_found &= found == Some(row.key.id);
+    }
+    Ok(InspectedEntity { version: row.version, affected: entity.subject(row.key.id), is_found })
+}
+
+/// Reads lookups, and finds those that no entity lists: one step of an integrity check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InspectLookups {
+    /// Row after which the step starts.
+    pub after: Option<LookupRow>,
+    /// Maximum number of rows.
+    pub limit: usize,
+}
+
+impl Operation for InspectLookups {
+    /// Each row, and whether an entity lists it. Entities that do not open are findings themselves.
+    type Outcome = Vec<(LookupRow, bool)>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
+        let mut inspected = Vec::new();
+        for row in unit.rows().lookups_after(self.after.clone(), self.limit).await? {
+            let is_listed = match row.index.parse::<Index>() {
+                Ok(index) => match index.kind() {
+                    Kind::Namespace => lists::<NamespaceState>(unit, index, &row).await?,
+                },
+                Err(_) => false,
+            };
+            inspected.push((row, is_listed));
+        }
+        Ok(inspected)
+    }
+}
+
+async fn lists<E: Entity>(unit: &Unit<'_>, index: Index, row: &LookupRow) -> Result<bool, Failure> {
+    match unit.find::<E>(row.organization, row.id).await {
+        Ok(entity) => Ok(entity.is_some_and(|entity| entity.lookups().contains(&Lookup::new(index, &*row.value)))),
+        Err(Failure::Damaged { .. }) => Ok(true),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Reads the state of an organization and the namespaces whose state was ever changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closures(pub OrganizationId);
+
+impl Operation for Closures {
+    /// `None` if the organization does not exist. The namespaces are `None` if the state of one of them does not open.
+    type Outcome = Option<(OrganizationState, Option<Vec<Namespace>>)>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
+        let Some(state) = unit.rows().organization_state(self.0).await? else { return Ok(None) };
+        let mut after = EntityKey { organization: self.0, kind: Kind::Namespace, id: Uuid::nil() };
+        let mut namespaces = Vec::new();
+        loop {
+            let rows = unit.rows().entities_after(Some(after), STEP).await?;
+            let is_last = rows.len() < STEP;
+            for row in rows {
+                if (row.key.organization, row.key.kind) != (self.0, Kind::Namespace) {
+                    return Ok(Some((state, Some(namespaces))));
+                }
+                after = row.key;
+                match Opened::<NamespaceState>::open(unit.sealer(), &row) {
+                    Ok(opened) => namespaces.push(opened.into_value().namespace),
+                    Err(_) => return Ok(Some((state, None))),
+                }
+            }
+            if is_last {
+                return Ok(Some((state, Some(namespaces))));
+            }
+        }
+    }
+}

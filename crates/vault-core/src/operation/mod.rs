@@ -1,0 +1,100 @@
+//! Operations: each is one transaction, in one file with its data and what it reads, decides and writes.
+
+mod entities;
+mod run;
+mod unit;
+
+pub use entities::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
+pub use run::{End, Operations, Work};
+pub use unit::Unit;
+
+use crate::entity::EntityKey;
+use crate::error::Refusal;
+use crate::id::OrganizationId;
+use crate::port::{RowsError, SealError};
+use crate::principal::Denial;
+
+/// Whether an operation writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads one snapshot.
+    Read,
+    /// It writes under the lock of its organization.
+    Write,
+}
+
+/// An operation: data that can be queued, run again and share a commit.
+///
+/// `PartialEq` keeps ports out of it, because a trait object does not implement it. What is slow (password hashing, networks)
+/// therefore cannot run within a transaction:
+///
+/// ```compile_fail,E0369
+/// use vault_core::id::OrganizationId;
+/// use vault_core::operation::{Access, Failure, Operation, Unit};
+/// trait Hasher: Send + Sync {}
+/// #[derive(PartialEq)]
+/// struct Slow(std::sync::Arc<dyn Hasher>);
+/// impl Operation for Slow {
+///     type Outcome = ();
+///     const ACCESS: Access = Access::Read;
+///     fn organization(&self) -> Option<OrganizationId> { None }
+///     async fn run(&self, _unit: &Unit<'_>) -> Result<(), Failure> { Ok(()) }
+/// }
+/// ```
+pub trait Operation: PartialEq + Send + Sync + 'static {
+    /// What it returns.
+    type Outcome: Send + 'static;
+    /// Whether it writes.
+    const ACCESS: Access;
+
+    /// Organization whose rows it uses, if it is one: for the lock, fair scheduling and the node that stores them.
+    fn organization(&self) -> Option<OrganizationId>;
+
+    /// Authorizes, reads, decides and writes. May run several times, and commits at most once.
+    fn run(&self, unit: &Unit<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
+}
+
+/// Reason why an operation has no outcome. Unless it recorded a refusal, nothing of it is committed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The principal is not authorized.
+    Denied(Denial),
+    /// A rule forbids the operation.
+    Refused(Refusal),
+    /// A row is not as it was written. Names the row, never its content.
+    Damaged {
+        /// The row.
+        key: EntityKey,
+        /// The violation.
+        reason: &'static str,
+    },
+    /// A document names a key that is not loaded.
+    UnknownKey {
+        /// Its row.
+        key: EntityKey,
+    },
+    /// The loaded instance key is not the active one. The operation runs again with it.
+    Overtaken,
+    /// A document could not be sealed.
+    Seal(SealError),
+    /// The store failed.
+    Rows(RowsError),
+}
+
+impl From<Denial> for Failure {
+    fn from(denial: Denial) -> Self {
+        Self::Denied(denial)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<RowsError> for Failure {
+    fn from(error: RowsError) -> Self {
+        Self::Rows(error)
+    }
+}

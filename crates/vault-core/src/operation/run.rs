@@ -1,0 +1,156 @@
+//! Runs operations.
+
+use super::{Access, Failure, Operation, Unit};
+use crate::error::{Error, Refusal};
+use crate::id::OrganizationId;
+use crate::port::{EntitySealer, Event, KeyedDigester, RetryReason, RowStore, Rows, RowsError, StoreError};
+use crate::principal::Principal;
+use crate::usecase::Environment;
+use futures_util::future::BoxFuture;
+use futures_util::try_join;
+use std::any::{Any, type_name};
+use std::sync::Arc;
+
+/// How a transaction ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// What it wrote is committed.
+    Commit,
+    /// What it wrote, if anything, is rolled back.
+    RollBack,
+}
+
+/// An operation without its type, so that what runs it is compiled once.
+pub trait Work: Send {
+    /// Returns whether it writes.
+    fn access(&self) -> Access;
+
+    /// Returns the organization whose rows it uses, if it is one.
+    fn organization(&self) -> Option<OrganizationId>;
+
+    /// Returns the name of the operation, for traces.
+    fn name(&self) -> &'static str;
+
+    /// Runs it in an open transaction. Run again, it replaces its outcome.
+    fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>>;
+
+    /// Returns the work, to be downcast to its type.
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+struct Task<O: Operation> {
+    operation: O,
+    environment: Environment,
+    sealer: Arc<dyn EntitySealer>,
+    principal: Principal,
+    outcome: Option<Result<O::Outcome, Failure>>,
+    recorded: Vec<Event>,
+}
+
+impl<O: Operation> Work for Task<O> {
+    fn access(&self) -> Access {
+        O::ACCESS
+    }
+
+    fn organization(&self) -> Option<OrganizationId> {
+        self.operation.organization()
+    }
+
+    fn name(&self) -> &'static str {
+        type_name::<O>().rsplit("::").next().unwrap_or_default()
+    }
+
+    fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>> {
+        Box::pin(async move {
+            let unit = Unit::new(rows, &*self.sealer, &self.environment, &self.principal, self.environment.now());
+            // The lock and the first statements of the operation are one exchange with the database.
+            let locked = async {
+                match self.operation.organization() {
+                    Some(organization) if O::ACCESS == Access::Write => Ok(rows.lock(organization).await?),
+                    _ => Ok(()),
+                }
+            };
+            let outcome = match try_join!(locked, self.operation.run(&unit)) {
+                Err(Failure::Rows(error)) => return Err(error),
+                outcome => outcome.map(|((), outcome)| outcome),
+            };
+            let commits = O::ACCESS == Access::Write && unit.commits(outcome.is_ok());
+            self.recorded = unit.into_events();
+            self.outcome = Some(outcome);
+            Ok(if commits { End::Commit } else { End::RollBack })
+        })
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+/// Number of runs of an operation whose keys are replaced meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// Runs operations on a store.
+#[derive(Clone)]
+pub struct Operations {
+    /// Store that runs the transactions.
+    pub store: Arc<dyn RowStore>,
+    /// Seals and opens documents.
+    pub sealer: Arc<dyn EntitySealer>,
+    /// Loads keys.
+    pub digester: Arc<dyn KeyedDigester>,
+}
+
+impl Operations {
+    /// Runs an operation. If its keys were replaced, loads them and runs it again: the only retry outside of stores.
+    ///
+    /// # Errors
+    /// Those of the operation. [`Refusal::Contended`] if the keys are replaced all the time.
+    pub async fn run<O: Operation>(
+        &self,
+        environment: &Environment,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<O::Outcome, Error> {
+        let mut task = Box::new(Task {
+            operation,
+            environment: environment.clone(),
+            sealer: Arc::clone(&self.sealer),
+            principal: principal.clone(),
+            outcome: None,
+            recorded: Vec::new(),
+        });
+        for attempt in 1.. {
+            let work = self.store.submit(task).await?;
+            let returned = work.into_any().downcast::<Task<O>>();
+            task = returned.map_err(|_| StoreError::Fault("an operation came back as another one".into()))?;
+            match task.outcome.take() {
+                Some(Err(Failure::Overtaken)) if attempt < ATTEMPTS => {
+                    environment.emit(Event::Retried(RetryReason::KeyReplaced));
+                    self.digester.reload_keys().await?;
+                }
+                Some(Err(Failure::UnknownKey { .. })) if attempt == 1 => self.digester.reload_keys().await?,
+                Some(Ok(outcome)) => {
+                    task.recorded.into_iter().for_each(|event| environment.emit(event));
+                    return Ok(outcome);
+                }
+                Some(Err(failure)) => return Err(error(environment, failure)),
+                None => break,
+            }
+        }
+        Err(StoreError::Fault("an operation was not run".into()).into())
+    }
+}
+
+fn error(environment: &Environment, failure: Failure) -> Error {
+    let key = match failure {
+        Failure::Denied(denial) => return denial.into(),
+        Failure::Refused(refusal) => return refusal.into(),
+        Failure::Overtaken => return Refusal::Contended.into(),
+        Failure::Seal(error) => return error.into(),
+        Failure::Rows(_) => return StoreError::Fault("the store failed".into()).into(),
+        Failure::Damaged { key, .. } | Failure::UnknownKey { key } => key,
+    };
+    let (table, id) = (key.kind.recorded().table(), key.id.to_string());
+    environment.emit(Event::IntegrityFailure { table, id: id.clone() });
+    Refusal::Damaged { table, id }.into()
+}

@@ -1,0 +1,249 @@
+//! What an operation works with: rows, ports without I/O, and who asks for it.
+
+use super::Failure;
+use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
+use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
+use crate::error::Refusal;
+use crate::id::OrganizationId;
+use crate::organization::OrganizationState;
+use crate::port::{EntityRow, EntitySealer, Event, RecordedStates, Rows};
+use crate::principal::{Denial, Principal, check_session};
+use crate::time::Timestamp;
+use crate::usecase::Environment;
+use futures_util::future::try_join_all;
+use futures_util::try_join;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// Number of the newest entries about a row that are compared with it. Two servers may order entries differently than their
+/// changes.
+const ENTRIES: usize = 8;
+
+/// One run of an operation in a transaction.
+pub struct Unit<'t> {
+    rows: &'t dyn Rows,
+    sealer: &'t dyn EntitySealer,
+    environment: &'t Environment,
+    principal: &'t Principal,
+    now: Timestamp,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Rows that were written, for the audit entry.
+    written: Vec<(RecordedRow, RowState)>,
+    commits: bool,
+    commits_refusal: bool,
+    recorded: Vec<Event>,
+}
+
+impl<'t> Unit<'t> {
+    pub(super) fn new(
+        rows: &'t dyn Rows,
+        sealer: &'t dyn EntitySealer,
+        environment: &'t Environment,
+        principal: &'t Principal,
+        now: Timestamp,
+    ) -> Self {
+        Self { rows, sealer, environment, principal, now, state: Mutex::default() }
+    }
+
+    /// Returns the rows of the transaction.
+    pub fn rows(&self) -> &'t dyn Rows {
+        self.rows
+    }
+
+    /// Returns the port that seals documents.
+    pub fn sealer(&self) -> &'t dyn EntitySealer {
+        self.sealer
+    }
+
+    /// Returns the principal that asks for the operation.
+    pub fn principal(&self) -> &'t Principal {
+        self.principal
+    }
+
+    /// Returns the current time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Authorizes the principal from the rows of its session, account and organization.
+    ///
+    /// # Errors
+    /// [`Failure::Denied`] if it may no longer make requests.
+    pub async fn authorize(&self) -> Result<(), Failure> {
+        match self.principal {
+            Principal::Operator => Ok(()),
+            Principal::Session(session) => {
+                Ok(check_session(session, self.rows.session_facts(session, self.now).await?)?)
+            }
+            Principal::Embedder(embedder) => match self.rows.organization_state(embedder.organization).await? {
+                Some(OrganizationState::Active) => Ok(()),
+                _ => Err(Denial::OrganizationDisabled.into()),
+            },
+        }
+    }
+
+    /// Reads an entity.
+    ///
+    /// # Errors
+    /// [`Failure::Damaged`] if it does not open.
+    pub async fn find<E: Entity>(&self, organization: OrganizationId, id: Uuid) -> Result<Option<Opened<E>>, Failure> {
+        let key = EntityKey { organization, kind: E::KIND, id };
+        self.rows.entity(key).await?.map(|row| Opened::open(self.sealer, &row)).transpose()
+    }
+
+    /// Reads the entity to which a value leads, if its document lists the value.
+    ///
+    /// # Errors
+    /// Those of [`Unit::find`].
+    pub async fn find_by<E: Entity>(
+        &self,
+        organization: OrganizationId,
+        lookup: &Lookup,
+    ) -> Result<Option<Opened<E>>, Failure> {
+        let Some(id) = self.rows.find(organization, lookup.index, &lookup.value).await? else { return Ok(None) };
+        let found = self.find::<E>(organization, id).await?;
+        Ok(found.filter(|found| found.lookups().contains(lookup)))
+    }
+
+    /// Reads entities in the order of an index, of one organization or of all. Omits rows that a planted value leads to.
+    ///
+    /// # Errors
+    /// Those of [`Unit::find`].
+    pub async fn list<E: Entity>(
+        &self,
+        index: Index,
+        of: Option<OrganizationId>,
+        after: (OrganizationId, String),
+        limit: usize,
+    ) -> Result<Vec<Opened<E>>, Failure> {
+        let rows = self.rows.listed_entities(index, of, after, limit).await?;
+        let opened = rows.iter().map(|row| Opened::<E>::open(self.sealer, row)).collect::<Result<Vec<_>, _>>()?;
+        Ok(opened.into_iter().filter(|one| one.lookups().iter().any(|lookup| lookup.index == index)).collect())
+    }
+
+    /// Inserts an entity.
+    ///
+    /// # Errors
+    /// [`Refusal::NameTaken`] if one of its values leads to another entity.
+    pub async fn insert<E: Entity>(&self, organization: OrganizationId, id: Uuid, value: &E) -> Result<(), Failure> {
+        let key = EntityKey { organization, kind: E::KIND, id };
+        let row = self.sealed(key, 1, value)?;
+        let lookups = value.lookups();
+        let entered = lookups.iter().map(|lookup| self.rows.enter(key, lookup.index, &lookup.value));
+        let (active, entered, inserted) =
+            try_join!(self.rows.active_instance_key(), try_join_all(entered), self.rows.insert_entity(&row))?;
+        if active.is_some_and(|active| row.sealed.key() != Some(active)) {
+            return Err(Failure::Overtaken);
+        }
+        if !inserted || entered.contains(&false) {
+            return Err(Refusal::NameTaken.into());
+        }
+        self.wrote(key, RowState::Revision(1));
+        Ok(())
+    }
+
+    /// Replaces an entity that was read, and is as it was last recorded.
+    ///
+    /// # Errors
+    /// - [`Refusal::NameTaken`] if a new value leads to another entity.
+    /// - [`Failure::Damaged`] if the row is older than the audit log records, or was removed according to it: an operation
+    ///   never signs a row again that was put back outside the service.
+    pub async fn replace<E: Entity>(&self, before: &Opened<E>, after: &E) -> Result<(), Failure> {
+        let key = before.key();
+        let row = self.sealed(key, before.version() + 1, after)?;
+        let (old, new) = (before.lookups(), after.lookups());
+        let gone = old.iter().filter(|lookup| !new.contains(lookup));
+        let gone = gone.map(|lookup| self.rows.leave(key, lookup.index, &lookup.value));
+        let added = new.iter().filter(|lookup| !old.contains(lookup));
+        let added = added.map(|lookup| self.rows.enter(key, lookup.index, &lookup.value));
+        let recorded = recorded_states::<E>(before, key);
+        let (active, newest, _, added, replaced) = try_join!(
+            self.rows.active_instance_key(),
+            self.rows.recorded(&recorded),
+            try_join_all(gone),
+            try_join_all(added),
+            self.rows.replace_entity(before.version(), &row),
+        )?;
+        if active.is_some_and(|active| row.sealed.key() != Some(active)) {
+            return Err(Failure::Overtaken);
+        }
+        let newest = newest.iter().filter_map(|entry| entry.left(key.kind.recorded())).map(RowState::number).max();
+        if newest != Some(before.version()) {
+            return Err(Failure::Damaged { key, reason: "it is not as it was last recorded" });
+        }
+        if !replaced {
+            return Err(Failure::Damaged { key, reason: "it changed during the transaction" });
+        }
+        if added.contains(&false) {
+            return Err(Refusal::NameTaken.into());
+        }
+        self.wrote(key, RowState::Revision(row.version));
+        Ok(())
+    }
+
+    fn sealed<E: Entity>(&self, key: EntityKey, version: i64, value: &E) -> Result<EntityRow, Failure> {
+        // Entities have string keys and no floats, so this cannot fail.
+        let document = serde_json::to_vec(value).unwrap_or_default();
+        let sealed = self.sealer.seal(&key, version, &document).map_err(Failure::Seal)?;
+        Ok(EntityRow { key, version, sealed })
+    }
+
+    fn wrote(&self, key: EntityKey, state: RowState) {
+        self.state().written.push((key.kind.recorded(), state));
+    }
+
+    /// Records the operation with the states of the rows that it wrote. An operation that records nothing is rolled back.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn record(
+        &self,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        affected: Affected,
+    ) -> Result<(), Failure> {
+        self.state().commits = true;
+        self.append(organization, action, affected).await
+    }
+
+    /// Commits without an entry: nobody requested the change, such as one of a rotation.
+    pub fn commit_without_entry(&self) {
+        self.state().commits = true;
+    }
+
+    async fn append(
+        &self,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        mut affected: Affected,
+    ) -> Result<(), Failure> {
+        affected.rows.append(&mut self.state().written);
+        let actor = Actor::from(self.principal);
+        let entry: SealedAuditRecord = self.environment.record(self.now, organization, actor, action, affected);
+        self.state().recorded.push(Event::recorded(&entry));
+        Ok(self.rows.append_entry(&entry).await?)
+    }
+
+    pub(super) fn commits(&self, has_outcome: bool) -> bool {
+        let state = self.state();
+        if has_outcome { state.commits } else { state.commits_refusal }
+    }
+
+    pub(super) fn into_events(self) -> Vec<Event> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).recorded
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the query for the newest recorded states of an entity.
+fn recorded_states<E: Entity>(entity: &E, key: EntityKey) -> RecordedStates {
+    let Affected { subject, namespace, .. } = entity.subject(key.id);
+    RecordedStates { organization: key.organization, subject, row: key.kind.recorded(), namespace, limit: ENTRIES }
+}

@@ -1,0 +1,46 @@
+//! Sealed documents of entities.
+
+use crate::blob;
+use crate::context::Context;
+use crate::error::not_sealed;
+use crate::instance_keys::InstanceKeyring;
+use std::sync::Arc;
+use vault_core::entity::EntityKey;
+use vault_core::id::KeyId;
+use vault_core::port::{EntitySealer, Entropy, SealError};
+use vault_core::sealed::Blob;
+use zeroize::Zeroizing;
+
+/// Seals and opens the documents of entities with keys that are derived from instance keys.
+pub struct EntityDocuments {
+    keys: Arc<InstanceKeyring>,
+    entropy: Arc<dyn Entropy>,
+}
+
+impl EntityDocuments {
+    pub(crate) const fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { keys, entropy }
+    }
+}
+
+impl EntitySealer for EntityDocuments {
+    fn active_key(&self) -> KeyId {
+        self.keys.active().id()
+    }
+
+    fn has_key_of(&self, sealed: &Blob) -> bool {
+        blob::sealing_key(sealed).is_none_or(|id| self.keys.find(id).is_some())
+    }
+
+    fn seal(&self, key: &EntityKey, version: i64, document: &[u8]) -> Result<Blob, SealError> {
+        let context = Context::entity(self.keys.instance(), key, version);
+        self.keys.active().entity.seal(&*self.entropy, &context, document).map_err(not_sealed)
+    }
+
+    fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str> {
+        let keys = blob::sealing_key(sealed).and_then(|id| self.keys.find(id));
+        let keys = keys.ok_or("its document names no key")?;
+        let context = Context::entity(self.keys.instance(), key, version);
+        keys.entity.open(&context, sealed).map_err(|error| error.reason())
+    }
+}

@@ -1,0 +1,37 @@
+//! What authorizes principals.
+
+use super::{TxRows, several, then};
+use crate::db::{Share, Unlocked, locked};
+use crate::schema::organizations;
+use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::{facts, organization_of};
+use diesel::QueryDsl as _;
+use vault_core::id::OrganizationId;
+use vault_core::operation::Access;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{AuthorityRows, Reply};
+use vault_core::principal::{SessionFacts, SessionPrincipal};
+use vault_core::time::Timestamp;
+
+impl AuthorityRows for TxRows<'_> {
+    fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts> {
+        let session = session.clone();
+        several(async move {
+            match self.access {
+                Access::Read => facts(&self.tx, &session, Unlocked, now).await,
+                Access::Write => facts(&self.tx, &session, Share, now).await,
+            }
+        })
+    }
+
+    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
+        let state = organization_of(organization.stored()).select(organizations::state);
+        let state = match self.access {
+            Access::Read => self.tx.first(state),
+            Access::Write => self.tx.first(locked(state, Share)),
+        };
+        then(state, move |state: Option<Column<OrganizationState>>| {
+            state.map(|state| state.decode("organizations", &organization, "state")).transpose()
+        })
+    }
+}

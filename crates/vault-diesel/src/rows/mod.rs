@@ -1,0 +1,108 @@
+//! The rows of operations, for both databases.
+
+mod authority;
+mod entities;
+mod namespaces;
+
+pub(crate) use entities::lookup_of;
+
+use crate::db::{self, OpenTx, Tx};
+use crate::failure::{Failure, Severity};
+use crate::new_row::NewEntry;
+use crate::schema::{audit, instance};
+use crate::stored::Column;
+use crate::transaction::credential::count;
+use crate::transaction::work::{Finished, Work};
+use crate::transaction::{End, Read as _};
+use diesel::QueryDsl as _;
+use diesel::result::Error as SqlError;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Either, ready};
+use vault_core::audit::{AuditEntry, SealedAuditRecord};
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::operation::{self, Access};
+use vault_core::port::{AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
+
+/// The rows of one open transaction.
+pub(crate) struct TxRows<'c> {
+    tx: Tx<'c>,
+    access: Access,
+}
+
+fn failed(failure: Failure) -> RowsError {
+    RowsError(Box::new(failure))
+}
+
+/// Converts the reply to a statement, without an allocation where it is complete.
+fn then<'t, T: Send + 't, U: Send + 't>(
+    reply: db::Reply<'t, T>,
+    convert: impl FnOnce(T) -> Result<U, Failure> + Send + 't,
+) -> Reply<'t, U> {
+    match reply {
+        Either::Left(now) => {
+            Either::Left(ready(now.into_inner().map_err(Failure::Sql).and_then(convert).map_err(failed)))
+        }
+        Either::Right(later) => {
+            Either::Right(later.map(|reply| reply.map_err(Failure::Sql).and_then(convert).map_err(failed)).boxed())
+        }
+    }
+}
+
+/// Converts a future of several statements. It is complete where the statements are.
+fn several<'t, T: Send + 't>(future: impl Future<Output = Result<T, Failure>> + Send + 't) -> Reply<'t, T> {
+    Either::Right(future.map(|reply| reply.map_err(failed)).boxed())
+}
+
+const fn changed_one(rows: usize) -> Result<bool, Failure> {
+    Ok(rows == 1)
+}
+
+impl AuditRows for TxRows<'_> {
+    fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
+        then(self.tx.insert(audit::table, [NewEntry::of(entry)]), |_| Ok(()))
+    }
+
+    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
+        let query = query.clone();
+        several(async move { query.read(&self.tx).await })
+    }
+}
+
+impl Rows for TxRows<'_> {
+    fn lock(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        then(count::lock(&self.tx, organization), |_| Ok(()))
+    }
+
+    fn active_instance_key(&self) -> Reply<'_, Option<KeyId>> {
+        let active = self.tx.first(db::locked(instance::table.select(instance::instance_key_id), db::KeyShare));
+        then(active, |active: Option<Column<KeyId>>| {
+            active.map(|active| active.decode("instance", &"unknown", "instance_key_id")).transpose()
+        })
+    }
+}
+
+/// An operation as a transaction of the store.
+pub(crate) struct Operating(pub(crate) Box<dyn operation::Work>);
+
+impl<C: OpenTx + Send> Work<C> for Operating {
+    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
+        Box::pin(async move {
+            let rows = TxRows { tx: connection.tx(), access: self.0.access() };
+            match self.0.run(&rows).await {
+                Ok(operation::End::Commit) => Ok(End::Commit),
+                Ok(operation::End::RollBack) if rows.tx.has_written() => Ok(End::RollBack),
+                Ok(operation::End::RollBack) => Ok(End::Unchanged),
+                // Only the methods above create it.
+                Err(RowsError(error)) => Err(error.downcast().map_or(Failure::Overtaken, |failure| *failure)),
+            }
+        })
+    }
+}
+
+impl Finished for Operating {
+    type Outcome = Box<dyn operation::Work>;
+
+    fn outcome(self, _classify: fn(&SqlError) -> Severity) -> Result<Self::Outcome, StoreError> {
+        Ok(self.0)
+    }
+}

@@ -1,0 +1,38 @@
+//! Namespaces of credentials, and the integrations that may activate them.
+
+use super::{TxRows, several, then};
+use crate::db::narrow;
+use crate::schema::credentials;
+use crate::stored::{Column, StoredId as _};
+use crate::transaction::integration::row;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use vault_core::id::OrganizationId;
+use vault_core::integration::Integration;
+use vault_core::namespace::Namespace;
+use vault_core::port::{NamespaceRows, Reply};
+
+impl NamespaceRows for TxRows<'_> {
+    fn count_in(&self, organization: OrganizationId, namespace: &Namespace, most: usize) -> Reply<'_, i64> {
+        let some = credentials::table
+            .filter(credentials::organization_id.eq(organization.stored()))
+            .filter(narrow(credentials::namespace.eq(namespace.as_str())))
+            .select(credentials::version);
+        then(self.tx.page(some, most), |counted: Vec<i64>| Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX)))
+    }
+
+    fn namespace_after(&self, organization: OrganizationId, after: &str) -> Reply<'_, Option<Namespace>> {
+        let following = credentials::table
+            .filter(credentials::organization_id.eq(organization.stored()))
+            .filter(narrow(credentials::namespace.gt(after)))
+            .order(credentials::namespace)
+            .select(credentials::namespace);
+        then(self.tx.page(following, 1), move |found: Vec<Column<Namespace>>| {
+            let decode = |namespace: Column<Namespace>| namespace.decode("credentials", &organization, "namespace");
+            found.into_iter().next().map(decode).transpose()
+        })
+    }
+
+    fn lock_integrations(&self, organization: OrganizationId) -> Reply<'_, Vec<Integration>> {
+        several(row::lock_all(&self.tx, organization))
+    }
+}
