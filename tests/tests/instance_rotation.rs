@@ -38,6 +38,8 @@ struct Held {
     /// The code of a re-enrolment.
     again: String,
     integration: Integration,
+    /// A frozen namespace.
+    frozen: String,
     cursor: String,
 }
 
@@ -57,10 +59,12 @@ impl Held {
         let lost = vault.account("Acme", "viewer");
         let again = text(&admin.re_enrol(&lost.id).expect(201).json()["enrolment_code"]).to_owned();
         let integration = Integration::make(vault, &format!("nightly-{number}"), &["imports/*"]);
+        let frozen = format!("frozen/{number}");
+        vault.run(&["namespace", "freeze", &frozen, "--org", "Acme"]).done();
         let page = admin.call("GET", "/v1/accounts?limit=2").send().expect(200);
         let link = page.header("link").unwrap();
         let cursor = link.split_once('<').unwrap().1.split_once('>').unwrap().0.to_owned();
-        Self { account, session, invited, drafted, pending, again, integration, cursor }
+        Self { account, session, invited, drafted, pending, again, integration, frozen, cursor }
     }
 
     /// Uses all objects with servers that were started before.
@@ -72,6 +76,9 @@ impl Held {
         client.log_in(&self.account.login(&authenticator.code(current_step()))).expect(200);
         self.account.log_in(client);
         self.integration.activate(activation_listener, "imports/0").expect(201);
+        let admin = admin.on(client);
+        let thawed = admin.call("POST", "/v1/namespaces/thaw").json(&json!({"namespace": self.frozen})).send();
+        assert_eq!(thawed.expect(200).json()["changed"], true);
         let answer = self
             .pending
             .0

@@ -11,6 +11,7 @@ mod credential_information;
 mod credential_refusals;
 mod cursors;
 mod decisions;
+mod entities;
 mod federation;
 mod federation_keys;
 mod hash_slots;

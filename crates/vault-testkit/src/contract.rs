@@ -33,6 +33,7 @@ pub mod check;
 pub mod credential;
 mod crypto;
 pub mod digest;
+pub mod entity;
 pub mod entry_code;
 pub mod federation;
 pub mod forgery;
@@ -381,6 +382,14 @@ macro_rules! store_contract {
                 parallel_rotations_of_one_version_apply_once
                 integration_is_deleted_with_organization
                 embedder_administers_only_its_organization
+            }
+            entity {
+                operation_that_records_nothing_changes_nothing
+                versions_of_an_entity_rise_without_gaps
+                entity_that_was_put_back_is_not_signed_again
+                document_opens_only_in_its_row
+                planted_lookup_leads_to_nothing
+                entities_are_read_in_the_order_of_their_keys
             }
             freeze {
                 namespace_is_frozen_until_it_is_thawed
