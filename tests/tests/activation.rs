@@ -1,6 +1,7 @@
 //! Activation: an integration gets the credentials of its namespaces, and nothing else.
 
 use serde_json::{Value, json};
+use vault_tests::binary::Run;
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;
@@ -310,4 +311,13 @@ fn rate_limit_applies_per_integration() {
     assert_eq!(refused.status, 429);
     assert!(refused.header("retry-after").is_some());
     other.activate(&client, "imports").expect(201);
+
+    // Jobs that start together run one after another.
+    let jobs: Vec<_> = (0..6)
+        .map(|_| {
+            let mut job = busy.command(activation_listener, &["exec", "--namespace", "imports", "--wait", "10m"]);
+            std::thread::spawn(move || Run::of(job.args(["--", "true"])).done())
+        })
+        .collect();
+    jobs.into_iter().for_each(|job| drop(job.join().unwrap()));
 }

@@ -181,16 +181,23 @@ impl Answer {
             let address = Arc::clone(address);
             return Ok(Self { address, status, headers: response.into_parts().0.headers, body });
         }
+        // A date, which the header may contain too, is that of a clock other than this one.
+        let retry_after =
+            response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = retry_after.map(Duration::from_secs);
         match serde_json::from_slice(&body) {
-            Ok(problem) if status >= 400 => Err(ClientError::Problem(Box::new(problem))),
-            _ => Err(ClientError::Unexpected { address: address.to_string(), status }),
+            Ok(problem) if status >= 400 => Err(ClientError::Problem { problem: Box::new(problem), retry_after }),
+            _ => Err(ClientError::Unexpected { address: address.to_string(), status, retry_after }),
         }
     }
 
     /// Parses the body as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
-        serde_json::from_slice(&self.body)
-            .map_err(|_| ClientError::Unexpected { address: self.address.to_string(), status: self.status })
+        serde_json::from_slice(&self.body).map_err(|_| ClientError::Unexpected {
+            address: self.address.to_string(),
+            status: self.status,
+            retry_after: None,
+        })
     }
 
     /// Returns the values of the header `name`.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 use vault_api::{Problem, ProblemCode};
 
 /// Error of an operation. It contains nothing of the request.
@@ -10,8 +11,13 @@ use vault_api::{Problem, ProblemCode};
 #[non_exhaustive]
 pub enum ClientError {
     /// The server refused or failed, and returned the reason.
-    #[error("{}", describe(.0))]
-    Problem(Box<Problem>),
+    #[error("{}", describe(.problem))]
+    Problem {
+        /// The reason.
+        problem: Box<Problem>,
+        /// Time after which the server expects another attempt.
+        retry_after: Option<Duration>,
+    },
     /// The response is not one of the API, but perhaps of a proxy or another service.
     #[error(
         "unexpected response from {address}: status {status}, not an OrgVault response. Check the URL, and any proxy"
@@ -21,6 +27,8 @@ pub enum ClientError {
         address: String,
         /// Status of the response.
         status: u16,
+        /// Time after which the sender expects another attempt.
+        retry_after: Option<Duration>,
     },
     /// No connection, or no response.
     #[error("cannot reach {address}")]
@@ -60,7 +68,24 @@ impl ClientError {
     /// Returns the code of the problem, if the server returned one that this version recognizes.
     pub fn code(&self) -> Option<ProblemCode> {
         match self {
-            Self::Problem(problem) => problem.known_code(),
+            Self::Problem { problem, .. } => problem.known_code(),
+            _ => None,
+        }
+    }
+
+    /// Returns the HTTP status, if there was a response.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Problem { problem, .. } => Some(problem.status),
+            Self::Unexpected { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Returns the time in the header `Retry-After`, if the response contains a number of seconds there.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Problem { retry_after, .. } | Self::Unexpected { retry_after, .. } => *retry_after,
             _ => None,
         }
     }

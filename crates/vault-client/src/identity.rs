@@ -33,7 +33,7 @@ pub fn github_identity_token(url: &str, bearer: &SecretString, audience: &str) -
     let authorization = format!("Bearer {}", bearer.expose_secret()); // token of the runner, for this request
     let answer = agent.get(url).query("audience", audience).header("authorization", authorization).call();
     let mut answer = answer.map_err(|error| transport(PLACE, error))?;
-    let unexpected = |status: u16| ClientError::Unexpected { address: PLACE.to_owned(), status };
+    let unexpected = |status: u16| ClientError::Unexpected { address: PLACE.to_owned(), status, retry_after: None };
     let status = answer.status().as_u16();
     if status != 200 {
         return Err(unexpected(status));

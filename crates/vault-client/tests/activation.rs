@@ -119,7 +119,7 @@ fn redirects_are_not_followed_and_problems_are_reported() {
         "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://elsewhere.example/\r\nContent-Length: 0\r\n\r\n";
     let server = serve(listener, vec![answer("403 Forbidden", problem), redirect.to_owned()]);
     let error = client.activate(&of("n")).unwrap_err();
-    assert!(matches!(&error, ClientError::Problem(problem) if problem.code == "frozen"), "{error:?}");
+    assert!(matches!(&error, ClientError::Problem { problem, .. } if problem.code == "frozen"), "{error:?}");
     assert!(matches!(client.activate(&of("n")).unwrap_err(), ClientError::Unexpected { status: 307, .. }));
     assert_eq!(server.join().unwrap().len(), 2);
 }

@@ -184,7 +184,7 @@ async fn create(
                 managed_by: request.managed_by,
             };
             let created = remote.session.create_integration(&body);
-            if let Err(ClientError::Problem(problem)) = &created
+            if let Err(ClientError::Problem { problem, .. }) = &created
                 && !problem.errors.is_empty()
             {
                 let errors = problem.errors.iter().map(|error| (&*error.pointer, &*error.detail));

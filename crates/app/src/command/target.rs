@@ -51,11 +51,11 @@ fn refused(error: ClientError, log_in: &str, object: &str) -> Failure {
         (_, Some(ProblemCode::InvalidToken)) => {
             Failure::new(format!("your login has expired or was revoked. Run `{log_in}`"))
         }
-        (ClientError::Problem(problem), _) if !problem.errors.is_empty() => {
+        (ClientError::Problem { problem, .. }, _) if !problem.errors.is_empty() => {
             let errors = problem.errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail));
             Failure::new(printable(&rejected(errors)))
         }
-        (ClientError::Problem(problem), Some(ProblemCode::Conflict)) => {
+        (ClientError::Problem { problem, .. }, Some(ProblemCode::Conflict)) => {
             let detail = printable(problem.detail.trim_end_matches('.'));
             let mut rest = detail.chars();
             let first = rest.next().map(|first| first.to_ascii_lowercase());

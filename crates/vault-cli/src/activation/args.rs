@@ -62,8 +62,8 @@ pub(crate) struct ListenerArgs {
     /// Key of the client certificate (PEM without a passphrase, mode 0600)
     #[arg(skip = variable_path(CLIENT_KEY))]
     pub(crate) client_key_file: Option<PathBuf>,
-    /// Maximum time to retry the first activation while the listener is unreachable or responds with status 503
-    /// [default: 30s]
+    /// Maximum time to retry the first activation while the listener is unreachable, or responds with status 503, or with
+    /// status 429 and `Retry-After` [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = seconds(0_u32, 86_400))]
     wait: Option<u32>,
     #[command(flatten)]

@@ -86,7 +86,8 @@ impl Listener {
     }
 
     /// Activates a namespace. For up to `wait`, retries if the connection is refused or the server responds with status
-    /// 503, because it may be restarting. Other responses and TLS errors are final.
+    /// 503, because it may be restarting, and after a limit of requests that states when it ends. Other responses and TLS
+    /// errors are final.
     pub(crate) fn activate_within(
         &self,
         request: &ActivateRequest,
@@ -100,13 +101,18 @@ impl Listener {
             };
             let failure = self.failure(&format!("activate {}", request.namespace), &error);
             let remaining = wait.saturating_sub(start.elapsed());
-            if remaining.is_zero() || !may_pass(&error) {
-                return Err(failure);
-            }
+            let Some(until_next) = before_retry(&error, pause, remaining, random_share()) else {
+                return Err(match error.retry_after() {
+                    Some(after) => {
+                        Failure::new(format!("{failure}\n  Retry after {}", humantime::format_duration(after)))
+                    }
+                    None => failure,
+                });
+            };
             if pause == FIRST_PAUSE {
                 note(&format!("{failure}\n  Retrying for {}", humantime::format_duration(wait)));
             }
-            std::thread::sleep(jittered(pause).min(remaining));
+            std::thread::sleep(until_next);
             pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
@@ -149,12 +155,12 @@ impl Listener {
             }
             // The format of the token was checked before the request. The server does not disclose which of these
             // causes applies.
-            (ClientError::Problem(problem), Some(ProblemCode::InvalidToken)) => format!(
+            (ClientError::Problem { problem, .. }, Some(ProblemCode::InvalidToken)) => format!(
                 "cannot {doing}: {address} does not accept the token {}. It was replaced, has expired or was deleted, or \
                  its integration or organization is disabled. Ask an admin for a new token\n  request {}",
                 self.source, problem.request_id
             ),
-            (ClientError::Problem(_), Some(ProblemCode::NotFound)) => format!(
+            (ClientError::Problem { .. }, Some(ProblemCode::NotFound)) => format!(
                 "cannot {doing} at {address}: {message}\n  If the namespace has credentials, check that --activation-url is the \
                  activation listener's"
             ),
@@ -163,7 +169,18 @@ impl Listener {
     }
 }
 
-/// Returns whether a later attempt may succeed, because the server is restarting.
+/// Returns the time until the next attempt: that of `Retry-After`, and half to all of `pause`, depending on `share`, so
+/// that many jobs do not retry simultaneously. Returns `None` if the error is final, or the time exceeds `remaining`.
+fn before_retry(error: &ClientError, pause: Duration, remaining: Duration, share: u8) -> Option<Duration> {
+    let after = error.retry_after().unwrap_or_default();
+    if remaining.is_zero() || after > remaining || !may_pass(error) {
+        return None;
+    }
+    let jittered = pause / 2 + (pause / 2) * u32::from(share) / u32::from(u8::MAX);
+    Some((after + jittered).min(remaining))
+}
+
+/// Returns whether a later attempt may succeed, because the server is restarting, or a limit of requests ends.
 fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Transport { source, .. } => matches!(
@@ -179,16 +196,54 @@ fn may_pass(error: &ClientError) -> bool {
                     | ErrorKind::NetworkUnreachable
             )
         ),
-        // The response may come from a proxy in front of the server.
-        ClientError::Unexpected { status, .. } => *status == 503,
-        error => error.code() == Some(ProblemCode::Unavailable),
+        // The response may come from a proxy in front of the server. A limit without `Retry-After`, such as that of active
+        // activations, does not end by waiting.
+        error => match error.status() {
+            Some(503) => true,
+            Some(429) => error.retry_after().is_some(),
+            _ => false,
+        },
     }
 }
 
-/// Returns half to all of `pause` at random, so that many jobs do not retry simultaneously.
-fn jittered(pause: Duration) -> Duration {
+/// Returns a random number. Without randomness, jobs use the whole pause.
+fn random_share() -> u8 {
     let mut random = [0; 1];
-    // Without randomness, use the whole pause.
-    let share = OsEntropy.fill(&mut random).map_or(u8::MAX, |()| random[0]);
-    pause / 2 + (pause / 2) * u32::from(share) / u32::from(u8::MAX)
+    OsEntropy.fill(&mut random).map_or(u8::MAX, |()| random[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vault_client::Problem;
+
+    fn problem(code: ProblemCode, seconds: Option<u64>) -> ClientError {
+        let problem = Box::new(Problem::new(code, "", "r"));
+        ClientError::Problem { problem, retry_after: seconds.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn limits_are_retried_after_the_stated_time_within_the_wait() {
+        let unexpected = |status, retry_after| ClientError::Unexpected { address: "a".to_owned(), status, retry_after };
+        let second = Duration::from_secs(1);
+        let half = Duration::from_millis(500);
+        for (error, remaining, share, expected) in [
+            (problem(ProblemCode::TooManyRequests, Some(3)), 30, 0, Some(3 * second + half)),
+            (problem(ProblemCode::TooManyRequests, Some(3)), 30, u8::MAX, Some(4 * second)),
+            (problem(ProblemCode::TooManyRequests, Some(3)), 3, u8::MAX, Some(3 * second)),
+            (problem(ProblemCode::TooManyRequests, Some(31)), 30, 0, None),
+            (problem(ProblemCode::TooManyRequests, Some(0)), 0, 0, None),
+            (problem(ProblemCode::TooManyRequests, None), 30, 0, None),
+            (problem(ProblemCode::Unavailable, Some(2)), 30, 0, Some(2 * second + half)),
+            (problem(ProblemCode::Unavailable, None), 30, 0, Some(half)),
+            (problem(ProblemCode::Frozen, Some(1)), 30, 0, None),
+            (unexpected(503, None), 30, 0, Some(half)),
+            (unexpected(429, Some(second)), 30, 0, Some(second + half)),
+            (unexpected(429, None), 30, 0, None),
+            (unexpected(502, Some(second)), 30, 0, None),
+        ] {
+            let remaining = Duration::from_secs(remaining);
+            assert_eq!(before_retry(&error, second, remaining, share), expected, "{error:?} {remaining:?}");
+        }
+    }
 }

@@ -214,7 +214,7 @@ pub fn failure(doing: &str, error: &ClientError) -> Failure {
         _ if error.code() == Some(ProblemCode::InvalidToken) => {
             format!("cannot {doing}: your login has expired or was revoked. Run `orgvault login`")
         }
-        ClientError::Problem(problem) if !problem.errors.is_empty() => {
+        ClientError::Problem { problem, .. } if !problem.errors.is_empty() => {
             let errors = problem.errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail));
             format!("cannot {doing}: {}", printable(&rejected(errors)))
         }

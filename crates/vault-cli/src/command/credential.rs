@@ -152,7 +152,7 @@ fn sent<T>(
             Err(error) => error,
         };
         let refused: Vec<(String, String)> = match &error {
-            ClientError::Problem(problem) => {
+            ClientError::Problem { problem, .. } => {
                 problem.errors.iter().map(|error| (error.pointer.to_string(), error.detail.to_string())).collect()
             }
             _ => Vec::new(),

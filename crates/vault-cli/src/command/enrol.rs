@@ -55,7 +55,7 @@ fn draft(client: &Client, code: &SecretString) -> Result<EnrolResponse, Failure>
         }
         let request = EnrolRequest { enrolment_code: code.clone().into(), password: password.into() };
         match client.enrol(&request) {
-            Err(ClientError::Problem(problem))
+            Err(ClientError::Problem { problem, .. })
                 if problem.errors.iter().any(|error| error.pointer == "/password")
                     && problem.errors.iter().all(|error| error.pointer == "/password") =>
             {

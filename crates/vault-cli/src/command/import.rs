@@ -375,7 +375,7 @@ fn save(session: &Session, imports: &mut [Import]) {
         import.outcome = match session.save(&request, None) {
             Ok(saved) => Outcome::Saved { id: saved.id },
             Err(error) => {
-                gone = !matches!(error, ClientError::Problem(_));
+                gone = !matches!(error, ClientError::Problem { .. });
                 refused(failure("save it", &error).to_string())
             }
         };

@@ -433,7 +433,7 @@ impl Apply<'_> {
             match self.session.show(&saved.id) {
                 // The response to an earlier request with this key, whose credential was deleted since. Try the next
                 // key.
-                Err(ClientError::Problem(problem)) if problem.status == 404 && attempt < SAVE_TRIES => {}
+                Err(ClientError::Problem { problem, .. }) if problem.status == 404 && attempt < SAVE_TRIES => {}
                 shown => return shown.map(drop),
             }
         }
@@ -485,7 +485,7 @@ fn concurrent(place: &str) -> Failure {
 
 /// Whether an idempotency key was used for another request.
 fn is_mismatch(error: &ClientError) -> bool {
-    matches!(error, ClientError::Problem(problem) if problem.code == "idempotency-mismatch")
+    matches!(error, ClientError::Problem { problem, .. } if problem.code == "idempotency-mismatch")
 }
 
 fn wire(trust: &document::Trust) -> TrustRequest {

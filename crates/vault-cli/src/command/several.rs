@@ -22,7 +22,7 @@ pub(super) fn find(session: &Session, namespace: &str, added: usize) -> Result<O
     let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
     let first = match session.list(filter).next().transpose() {
         // The save itself reports an invalid namespace, together with all other errors.
-        Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(None),
+        Err(ClientError::Problem { problem, .. }) if !problem.errors.is_empty() => return Ok(None),
         first => first.map_err(|error| failure(&format!("list credentials in {namespace}"), &error))?,
     };
     let (found, remedy) = match first {
