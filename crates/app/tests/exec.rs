@@ -12,6 +12,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::{Rfc2822, Rfc3339};
 use vault_testkit::stores::find_tool;
 
 fn pid(child: &Child) -> Pid {
@@ -82,6 +85,28 @@ fn s3_credential_is_served_by_endpoint_of_this_run() {
     let url = before.lines().find_map(|line| line.strip_prefix("AWS_CONTAINER_CREDENTIALS_FULL_URI=http://")).unwrap();
     let address = url.split_once('/').unwrap().0;
     assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
+}
+
+/// Seen from a host whose clock is ahead, the activation has expired when it starts.
+#[test]
+fn wrong_clock_is_reported_and_credential_served() {
+    let ahead = Duration::from_secs(12 * 60);
+    let server = OffsetDateTime::now_utc() - ahead;
+    let ttl = Duration::from_secs(600);
+    let expires_at = (server + ttl).format(&Rfc3339).unwrap();
+    let activation_listener = ActivationListener::new(201, support::ending(&expires_at, &[s3()]));
+    activation_listener.date_with(server.format(&Rfc2822).unwrap().replace("+0000", "GMT"));
+    let script =
+        r#"curl -sSf -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
+    let ran = activation_listener.exec(&[], script);
+    assert_eq!(ran.stderr.matches("the clock of this host is 12m").count(), 1, "{ran:?}");
+    let document: serde_json::Value = serde_json::from_str(&ran.done()).unwrap();
+    let end = OffsetDateTime::parse(document["Expiration"].as_str().unwrap(), &Rfc3339).unwrap();
+    assert!(end > OffsetDateTime::now_utc(), "{document}");
+    let printed = activation_listener.run(&["activate", "--namespace", "a/b"]).done();
+    let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let printed = OffsetDateTime::parse(document["expires_at"].as_str().unwrap(), &Rfc3339).unwrap();
+    assert!(printed < end - ahead / 2, "the response as it is: {printed}");
 }
 
 /// Prints the key that botocore uses under `exec`, its source, and settings.

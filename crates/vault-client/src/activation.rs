@@ -80,6 +80,22 @@ impl Default for ActivationSettings {
     }
 }
 
+/// An activation, and the time at which the server sent it. Clients whose clock is wrong can still compute the remaining
+/// time.
+#[derive(Debug)]
+pub struct DatedActivation {
+    /// The activation.
+    pub activation: BegunActivation,
+    /// The server's time in seconds since the epoch, if the response contains it.
+    pub sent_at: Option<i64>,
+}
+
+impl DatedActivation {
+    fn of(answer: &Answer) -> Result<Self, ClientError> {
+        Ok(Self { activation: answer.json()?, sent_at: answer.date() })
+    }
+}
+
 /// Client of an integration for the activation listener. It follows no redirects and uses no proxy.
 pub struct ActivationClient {
     client: Client,
@@ -132,8 +148,8 @@ impl ActivationClient {
     /// # Errors
     /// [`ClientError::Problem`] if the integration is not permitted to, the namespace is frozen, empty or too large, or
     /// the requested form is not available.
-    pub fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, ClientError> {
-        self.send_json(ACTIVATIONS, request)?.json()
+    pub fn activate(&self, request: &ActivateRequest) -> Result<DatedActivation, ClientError> {
+        DatedActivation::of(&self.send_json(ACTIVATIONS, request)?)
     }
 
     /// Renews an active activation: returns its namespace's current credentials in its original form, with a new
@@ -142,8 +158,8 @@ impl ActivationClient {
     /// # Errors
     /// [`ClientError::Problem`] if no active activation has this ID, and for the reasons of
     /// [`ActivationClient::activate`].
-    pub fn renew(&self, id: &str, request: &RenewRequest) -> Result<BegunActivation, ClientError> {
-        self.send_json(&[ACTIVATIONS, "/", &encode(id), "/renew"].concat(), request)?.json()
+    pub fn renew(&self, id: &str, request: &RenewRequest) -> Result<DatedActivation, ClientError> {
+        DatedActivation::of(&self.send_json(&[ACTIVATIONS, "/", &encode(id), "/renew"].concat(), request)?)
     }
 
     /// Returns the integration's active activations, newest first.

@@ -11,6 +11,8 @@ use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc2822;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use ureq::{Agent, Body};
 use vault_api::{LoginRequest, LoginResponse};
@@ -198,6 +200,12 @@ impl Answer {
             status: self.status,
             retry_after: None,
         })
+    }
+
+    /// Returns the server's time in the header `Date`, if the response has one, in seconds since the epoch.
+    pub(crate) fn date(&self) -> Option<i64> {
+        let text = self.header(header::DATE).next()?;
+        OffsetDateTime::parse(text, &Rfc2822).ok().map(OffsetDateTime::unix_timestamp)
     }
 
     /// Returns the values of the header `name`.

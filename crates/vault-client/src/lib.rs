@@ -34,7 +34,7 @@ mod session;
 mod trust;
 mod unix;
 
-pub use activation::{ActivationAddress, ActivationClient, ActivationSettings};
+pub use activation::{ActivationAddress, ActivationClient, ActivationSettings, DatedActivation};
 pub use base::BaseUrl;
 pub use client::{Client, ClientSettings};
 pub use error::ClientError;

@@ -86,13 +86,13 @@ fn namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     );
     let request =
         ActivateRequest { purpose: Some("nightly".into()), ttl: Some(60), vend: Some("short".into()), ..of("n") };
-    let mut activated = client.activate(&request).unwrap();
+    let mut activated = client.activate(&request).unwrap().activation;
     assert!(!format!("{activated:?}").contains("bucket"), "{activated:?}");
     let credential = activated.credentials.remove(0);
     assert_eq!(credential.data.into_secret().expose_secret(), data);
     assert_eq!((&*credential.form, credential.expires_at.as_deref()), ("short", Some("2026-11-20T12:00:00Z")));
     assert_eq!(client.list().unwrap()[0].credential_count, 1);
-    assert_eq!(client.renew("a/b", &RenewRequest { ttl: Some(60) }).unwrap().credentials[0].version, 2);
+    assert_eq!(client.renew("a/b", &RenewRequest { ttl: Some(60) }).unwrap().activation.credentials[0].version, 2);
     let check =
         CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()), vend: None };
     let checked = client.check(&check).unwrap();

@@ -57,6 +57,7 @@ pub struct ActivationListener {
     directory: TempDir,
     end: Arc<Mutex<(u16, String)>>,
     renewals: Arc<Mutex<Vec<(u16, String)>>>,
+    date: Arc<Mutex<Option<String>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -74,9 +75,14 @@ impl ActivationListener {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let end = Arc::new(Mutex::new((204, String::new())));
         let renewals = Arc::new(Mutex::new(Vec::new()));
-        let (of_activation_listener, of_asked) = (Arc::clone(&renewals), Arc::clone(&requests));
-        let activation_listener =
-            Self { directory, end: Arc::clone(&end), renewals: of_activation_listener, requests: of_asked };
+        let date = Arc::new(Mutex::new(None::<String>));
+        let activation_listener = Self {
+            directory,
+            end: Arc::clone(&end),
+            renewals: Arc::clone(&renewals),
+            date: Arc::clone(&date),
+            requests: Arc::clone(&requests),
+        };
         let listener = UnixListener::bind(activation_listener.path("socket")).unwrap();
         write_private(&activation_listener.path("token"), &token());
         fs::DirBuilder::new().mode(0o700).create(activation_listener.runtime()).unwrap();
@@ -100,7 +106,8 @@ impl ActivationListener {
                     (status, body.clone())
                 };
                 let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
-                stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{length}\r\n{body}").as_bytes()).unwrap();
+                let date = date.lock().unwrap().iter().map(|date| format!("Date: {date}\r\n")).collect::<String>();
+                stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{date}{length}\r\n{body}").as_bytes()).unwrap();
             }
         });
         activation_listener
@@ -109,6 +116,11 @@ impl ActivationListener {
     /// Sets the response to requests that end an activation.
     pub fn end_with(&self, status: u16, body: String) {
         *self.end.lock().unwrap() = (status, body);
+    }
+
+    /// Sets the header `Date` of the responses.
+    pub fn date_with(&self, date: String) {
+        *self.date.lock().unwrap() = Some(date);
     }
 
     /// Sets the responses to renewals. The last one is repeated.

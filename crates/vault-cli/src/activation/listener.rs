@@ -3,29 +3,62 @@
 use super::args::{CLIENT_CERT, CLIENT_KEY, ListenerArgs};
 use super::identity::TokenSource;
 use crate::failure::Failure;
-use crate::output::note;
+use crate::output::{note, warn};
 use crate::secret_file;
 use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 use vault_client::{
     ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
-    CheckedNamespace, ClientError, ClientIdentity, ProblemCode, RenewRequest,
+    CheckedNamespace, ClientError, ClientIdentity, DatedActivation, ProblemCode, RenewRequest,
 };
-use vault_core::port::Entropy as _;
-use vault_crypto::OsEntropy;
+use vault_core::port::{Clock as _, Entropy as _};
+use vault_core::time::Timestamp;
+use vault_crypto::{OsEntropy, SystemClock};
 
 /// Maximum size of a key file in bytes.
 const MAX_KEY_FILE: usize = 64 * 1024;
 /// First pause between attempts to activate. Each pause doubles, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+/// Difference of clocks in milliseconds that is ignored: 1 minute.
+const LARGEST_CLOCK_ERROR: i64 = 60_000;
 
 /// The result of a renewal.
 pub(crate) enum Renewed {
     /// The activation was renewed.
-    Answer(BegunActivation),
+    Answer(Received),
     /// The activation has ended, or a credential is no longer available in a renewable form.
     Refused,
+}
+
+/// An activation, with the error of this host's clock.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) activation: BegunActivation,
+    /// Milliseconds by which this host's clock is ahead of the server's. Zero if they differ by less than a minute.
+    pub(crate) clock_ahead: i64,
+}
+
+impl Received {
+    /// Compares the server's time with `now`, the time at which the response arrived.
+    fn at(now: Timestamp, dated: DatedActivation) -> Self {
+        let DatedActivation { activation, sent_at } = dated;
+        let ahead = sent_at.map_or(0, |sent_at| now.as_millis().saturating_sub(sent_at.saturating_mul(1_000)));
+        Self { activation, clock_ahead: if ahead.abs() < LARGEST_CLOCK_ERROR { 0 } else { ahead } }
+    }
+
+    /// Prints a warning if this host's clock is wrong.
+    pub(crate) fn warn_of_clock(&self) {
+        if self.clock_ahead != 0 {
+            let difference = Duration::from_secs(self.clock_ahead.unsigned_abs() / 1_000);
+            let direction = if self.clock_ahead > 0 { "ahead of" } else { "behind" };
+            warn(&format!(
+                "the clock of this host is {} {direction} the clock of the server. Expiry times are converted to this \
+                 host's clock. Synchronize the clocks: storage providers refuse requests with a wrong time",
+                humantime::format_duration(difference)
+            ));
+        }
+    }
 }
 
 /// The activation listener. Errors name the values of the command line.
@@ -81,22 +114,18 @@ impl Listener {
     }
 
     /// Activates a namespace without retries.
-    pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
+    pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<Received, Failure> {
         self.activate_within(request, Duration::ZERO)
     }
 
     /// Activates a namespace. For up to `wait`, retries if the connection is refused or the server responds with status
     /// 503, because it may be restarting, and after a limit of requests that states when it ends. Other responses and TLS
     /// errors are final.
-    pub(crate) fn activate_within(
-        &self,
-        request: &ActivateRequest,
-        wait: Duration,
-    ) -> Result<BegunActivation, Failure> {
+    pub(crate) fn activate_within(&self, request: &ActivateRequest, wait: Duration) -> Result<Received, Failure> {
         let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let error = match self.client()?.activate(request) {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => return Ok(Received::at(SystemClock.now(), answer)),
                 Err(error) => error,
             };
             let failure = self.failure(&format!("activate {}", request.namespace), &error);
@@ -120,7 +149,7 @@ impl Listener {
     /// Renews an activation for `ttl` seconds.
     pub(crate) fn renew(&self, activation: &str, ttl: Option<i64>) -> Result<Renewed, Failure> {
         match self.client()?.renew(activation, &RenewRequest { ttl }) {
-            Ok(answer) => Ok(Renewed::Answer(answer)),
+            Ok(answer) => Ok(Renewed::Answer(Received::at(SystemClock.now(), answer))),
             Err(error) if matches!(error.code(), Some(ProblemCode::NotFound | ProblemCode::Conflict)) => {
                 Ok(Renewed::Refused)
             }
@@ -220,6 +249,23 @@ mod tests {
     fn problem(code: ProblemCode, seconds: Option<u64>) -> ClientError {
         let problem = Box::new(Problem::new(code, "", "r"));
         ClientError::Problem { problem, retry_after: seconds.map(Duration::from_secs) }
+    }
+
+    #[test]
+    fn clock_of_server_is_compared_at_arrival() {
+        let now = Timestamp::from_millis(1_000_500);
+        for (sent_at, expected) in [
+            (None, 0),
+            (Some(1_000), 0),
+            (Some(970), 0),
+            (Some(1_030), 0),
+            (Some(280), 720_500),
+            (Some(1_720), -719_500),
+        ] {
+            let (id, namespace, expires_at) = ("a".into(), "n".into(), "t".into());
+            let activation = BegunActivation { id, namespace, expires_at, credentials: Vec::new() };
+            assert_eq!(Received::at(now, DatedActivation { activation, sent_at }).clock_ahead, expected, "{sent_at:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! A validated response of the activation listener.
 
+use super::listener::Received;
 use crate::failure::Failure;
 use crate::form::{FormName, FormSubject};
 use secrecy::ExposeSecret;
-use vault_client::{BegunActivation, VendedCredential};
+use vault_client::VendedCredential;
 use vault_core::activation::{Vended, VendedForm};
 use vault_core::credential::CredentialType;
 use vault_core::id::CredentialId;
@@ -40,13 +41,16 @@ pub(crate) struct Candidate {
 }
 
 impl Opened {
-    /// Validates a response.
-    pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
+    /// Validates a response. Its times are converted to this host's clock, with which tools compare them.
+    pub(crate) fn read(answer: Received) -> Result<Self, Failure> {
+        let Received { activation: answer, clock_ahead } = answer;
+        let moment = |text: &str| moment(text, clock_ahead);
         let expires_at = moment(&answer.expires_at)?;
         let namespace = Namespace::parse(&answer.namespace, "").map_err(|violation| {
             Failure::new(format!("the listener's response has an invalid namespace: {}", violation.detail))
         })?;
-        let credentials = answer.credentials.into_iter().map(OpenedCredential::read).collect::<Result<_, _>>()?;
+        let read = |credential| OpenedCredential::read(credential, moment);
+        let credentials = answer.credentials.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
 
@@ -68,7 +72,7 @@ impl Opened {
 }
 
 impl OpenedCredential {
-    fn read(answer: VendedCredential) -> Result<Self, Failure> {
+    fn read(answer: VendedCredential, moment: impl Fn(&str) -> Result<Timestamp, Failure>) -> Result<Self, Failure> {
         let younger = || {
             Failure::new(format!(
                 "credential {} has an unsupported type or form. This program is older than the server: update it",
@@ -86,6 +90,8 @@ impl OpenedCredential {
     }
 }
 
-fn moment(text: &str) -> Result<Timestamp, Failure> {
-    Timestamp::from_rfc3339(text).ok_or_else(|| Failure::new("the listener's response has an invalid time"))
+fn moment(text: &str, clock_ahead: i64) -> Result<Timestamp, Failure> {
+    let time =
+        Timestamp::from_rfc3339(text).ok_or_else(|| Failure::new("the listener's response has an invalid time"))?;
+    Ok(Timestamp::from_millis(time.as_millis().saturating_add(clock_ahead)))
 }

@@ -1,7 +1,7 @@
 //! Renewal of an activation while its command runs. Changed credentials are passed to the command's tools.
 
 use super::args::ExecArgs;
-use super::listener::{Listener, Renewed};
+use super::listener::{Listener, Received, Renewed};
 use super::opened::Opened;
 use super::supply::Supply;
 use crate::failure::Failure;
@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
-use vault_client::BegunActivation;
 use vault_core::port::Clock;
 use vault_core::time::Timestamp;
 
@@ -108,7 +107,7 @@ impl<'a> Renewal<'a> {
     }
 
     /// Starts another activation to replace one that has ended or cannot be renewed.
-    async fn begin_another(&self, listener: Arc<Listener>) -> Result<BegunActivation, Failure> {
+    async fn begin_another(&self, listener: Arc<Listener>) -> Result<Received, Failure> {
         let (request, before) = (self.args.wanted.request(), self.activation.clone());
         let started = spawn_blocking(move || {
             let started = listener.activate(&request)?;

@@ -25,7 +25,12 @@ pub fn run(args: &mut ActivateArgs, base_path: Option<&str>, output: Output) -> 
     if let Some(identity) = listener.identity() {
         note(&identity);
     }
-    let mut opened = Opened::read(listener.activate_within(&args.wanted.request(), args.listener.wait())?)?;
+    let mut received = listener.activate_within(&args.wanted.request(), args.listener.wait())?;
+    received.warn_of_clock();
+    if form == Form::Json {
+        received.clock_ahead = 0; // print the response as it is
+    }
+    let mut opened = Opened::read(received)?;
     let chosen = args.choice.narrow(&mut opened).and_then(|()| Ok(args.choice.of(&opened, form == Form::Json)?));
     // End an activation whose credentials cannot be printed.
     let pieces = chosen.and_then(|chosen| render(form, &opened, &chosen));

@@ -61,7 +61,8 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
         // The server may still start the activation. It then expires without being used.
         signal = signals.stop() => return Err(stopped(args, signal)),
     };
-    let mut activation = answer.id.clone();
+    answer.warn_of_clock();
+    let mut activation = answer.activation.id.clone();
     let run = async {
         let mut opened = Opened::read(answer)?;
         args.choice.narrow(&mut opened)?;
