@@ -14,14 +14,14 @@ mod rclone;
 mod served;
 mod shell;
 
-pub use env::{Assignment, EnvironmentVariables, PrivateFile};
+pub use env::{Assignment, CHECKSUMS, EnvironmentVariables, PrivateFile, WHEN_REQUIRED};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use std::borrow::Cow;
 use std::fmt;
 use vault_core::activation::Vended;
 use vault_core::credential::{
-    Addressing, Application, AzureCloud, AzureIdentity, Buckets, CredentialType, KeyFile, SecretText,
+    Addressing, Application, AzureCloud, AzureIdentity, Buckets, CredentialType, KeyFile, S3Location, SecretText,
 };
 use vault_core::field::Invalid;
 use vault_core::id::CredentialId;
@@ -325,6 +325,22 @@ impl<'a> S3View<'a> {
         let addressing = self.addressing();
         let is_usual = self.endpoint.is_none() && self.path_style_access.is_none() && addressing == Addressing::Host;
         (!is_usual).then_some(addressing)
+    }
+
+    /// Returns whether the storage is Amazon's. Others may refuse the checksums that Amazon's tools add by default.
+    fn is_amazon(&self) -> bool {
+        let (bucket, endpoint) = (self.buckets, self.endpoint);
+        let location = S3Location {
+            bucket,
+            region: None,
+            endpoint,
+            sts_endpoint: None,
+            key_prefix: None,
+            path_style_access: None,
+            role_arn: None,
+            sse_kms_key_id: None,
+        };
+        location.is_amazon()
     }
 
     /// Returns the saved endpoint, or that of Amazon in a region that tools would look up under another domain.

@@ -4,6 +4,7 @@
 //! The settings are an allowlist, because an unknown setting could select an identity. Lines that cannot be parsed are
 //! skipped, because the command may not even use this file.
 
+use crate::form::{CHECKSUMS, WHEN_REQUIRED};
 use crate::output::warn;
 use std::collections::BTreeMap;
 use std::env;
@@ -124,8 +125,9 @@ impl AwsSettings {
     }
 
     /// Returns lines to append to those of `s3` in the command's configuration. Includes the user's region if
-    /// `with_region`.
-    pub(super) fn lines(&self, with_region: bool) -> String {
+    /// `with_region`, and settings for a storage other than Amazon's if `limits_checksums`. Variables of the user take
+    /// precedence over both.
+    pub(super) fn lines(&self, with_region: bool, limits_checksums: bool) -> String {
         let below = |section: &str, indent: &str| -> String {
             let settings =
                 self.0.iter().filter(|((found, name), _)| found == section && (with_region || name != REGION));
@@ -133,7 +135,10 @@ impl AwsSettings {
         };
         let versions = below(API_VERSIONS, "    ");
         let title = if versions.is_empty() { String::new() } else { format!("{API_VERSIONS} =\n") };
-        [below(S3, "    "), below("", ""), title, versions].concat()
+        let is_unset = |name: &&str| !self.0.contains_key(&(String::new(), (*name).to_owned()));
+        let checksums = CHECKSUMS.into_iter().filter(|name| limits_checksums && is_unset(name));
+        let checksums = checksums.map(|name| format!("{name} = {WHEN_REQUIRED}\n")).collect();
+        [below(S3, "    "), below("", ""), checksums, title, versions].concat()
     }
 }
 
@@ -200,7 +205,7 @@ ca_bundle = /elsewhere
         let mut settings = AwsSettings::default();
         settings.add(config, profile, Some("profile"));
         settings.add(credentials, profile, None);
-        settings.lines(with_region)
+        settings.lines(with_region, false)
     }
 
     #[test]
@@ -219,6 +224,16 @@ ca_bundle = /elsewhere
             "max_attempts = 1\n"
         );
         assert_eq!(lines("[night job]\nmax_attempts = 1\n", "", "night job", true), "");
+    }
+
+    #[test]
+    fn checksums_are_limited_unless_the_user_sets_them() {
+        let mut settings = AwsSettings::default();
+        let [request, response] = CHECKSUMS;
+        assert_eq!(settings.lines(true, true), format!("{request} = when_required\n{response} = when_required\n"));
+        settings.add(&format!("[default]\n{request} = when_supported\n"), "default", Some("profile"));
+        assert_eq!(settings.lines(true, true), format!("{request} = when_supported\n{response} = when_required\n"));
+        assert_eq!(settings.lines(true, false), format!("{request} = when_supported\n"));
     }
 
     /// Drops all settings that are not on the allowlist: identities, addresses and unknown settings.

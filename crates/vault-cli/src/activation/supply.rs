@@ -154,7 +154,8 @@ impl Supply {
             let name = format!("{number}-{}", file.file_name);
             let content = file.content.expose(); // for the command
             let path = if is_aws_config(file) {
-                self.files.write(&name, &[content, self.settings.lines(!has_region).as_bytes()].concat())?
+                let lines = self.settings.lines(!has_region, environment.limits_checksums);
+                self.files.write(&name, &[content, lines.as_bytes()].concat())?
             } else {
                 self.files.write(&name, content)?
             };

@@ -1,6 +1,6 @@
 //! A section of the credentials file (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
 
-use super::env::addressing_lines;
+use super::env::{CHECKSUMS, WHEN_REQUIRED, addressing_lines};
 use super::{Form, FormError, FormSubject, S3View, copied, gather, ini, settings};
 use vault_core::credential::SecretText;
 
@@ -15,6 +15,8 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         ("region", view.region.and_then(copied)),
         ("endpoint_url", view.endpoint.and_then(copied)),
     ]);
+    let checksums = CHECKSUMS.map(|name| (name, copied(WHEN_REQUIRED).filter(|_| !view.is_amazon())));
+    let settings: Vec<_> = settings.into_iter().chain(super::settings(checksums)).collect();
     // Read the values only to check whether an INI file can express them.
     if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::can_store(value.expose())) {
         return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));

@@ -40,6 +40,8 @@ pub struct EnvironmentVariables {
     pub files: Vec<PrivateFile>,
     /// Response of the endpoint of [`EnvironmentVariables::for_served_command`].
     pub answer: Option<EndpointAnswer>,
+    /// Whether the AWS tools' configuration sets [`CHECKSUMS`] to [`WHEN_REQUIRED`], unless the user's contains them.
+    pub limits_checksums: bool,
     kind: CredentialType,
     /// Prefix of rclone's own variables for the remote.
     pub(super) remote_prefix: String,
@@ -156,6 +158,11 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
     }
 }
 
+/// Settings of the AWS tools for checksums. Their default adds checksums that only Amazon's storage is certain to accept.
+pub const CHECKSUMS: [&str; 2] = ["request_checksum_calculation", "response_checksum_validation"];
+/// The value of [`CHECKSUMS`] for other storages.
+pub const WHEN_REQUIRED: &str = "when_required";
+
 /// Lines of the AWS tools' configuration that set the position of the bucket in URLs.
 pub(super) const fn addressing_lines(addressing: Addressing) -> &'static str {
     match addressing {
@@ -221,6 +228,7 @@ impl EnvironmentVariables {
             variables,
             files,
             answer: None,
+            limits_checksums: S3View::of(subject.vended).is_some_and(|view| !view.is_amazon()),
             kind: subject.vended.kind(),
             remote_prefix,
             plain: subject.name.is_none(),
@@ -266,6 +274,12 @@ fn lines<'a>(
             sink("=");
             shell::write_quoted(value.expose(), sink); // The form is for the client that activates.
             sink("\n");
+        }
+        if subject.name.is_none() && S3View::of(subject.vended).is_some_and(|view| !view.is_amazon()) {
+            for setting in CHECKSUMS {
+                let name = format!("AWS_{}", setting.to_ascii_uppercase());
+                sink(&format!("export {name}=\"${{{name}:-{WHEN_REQUIRED}}}\"\n")); // keeps the user's value
+            }
         }
     })
 }
