@@ -63,7 +63,8 @@ fn aws_ini() {
     assert_eq!(
         named(Form::AwsIni, &s3("AKIA", "s", "t"), "night-job"),
         "[night-job]\naws_access_key_id = AKIA\naws_secret_access_key = s\naws_session_token = t\n\
-         region = eu-west-1\nendpoint_url = https://s3.example:9000\ns3 =\n    addressing_style = path\n"
+         region = eu-west-1\nendpoint_url = https://s3.example:9000\nrequest_checksum_calculation = when_required\n\
+         response_checksum_validation = when_required\ns3 =\n    addressing_style = path\n"
     );
 }
 
@@ -391,7 +392,7 @@ fn variables_of_another_credential_are_unset() {
         ),
         (
             CredentialType::AzureIdentity,
-            &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_AUTHORITY_HOST"],
+            &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_AUTHORITY_HOST", "AZCOPY_AUTO_LOGIN_TYPE"],
         ),
         (
             CredentialType::Gcs,
