@@ -308,7 +308,7 @@ fn served_command_gets_its_endpoint() {
     let of = |vended: &Vended| EnvironmentVariables::for_served_command(&subject(vended, None), &endpoint).unwrap();
     for (vended, config) in [(s3("AKIA", "secret", "token"), "path"), (plain_s3(), "virtual")] {
         let (served, plain) = (of(&vended), EnvironmentVariables::for_command(&subject(&vended, None)).unwrap());
-        let Some(EndpointAnswer::Key(answer)) = &served.answer else { panic!("no key") };
+        let Some(EndpointAnswer::Key { document: answer, .. }) = &served.answer else { panic!("no key") };
         let text = answer.expose();
         let document: serde_json::Value = serde_json::from_str(text).unwrap();
         let value = |name: &str, environment: &EnvironmentVariables| {

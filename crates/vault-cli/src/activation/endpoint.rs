@@ -10,7 +10,7 @@ use crate::form::EndpointAnswer;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, USER_AGENT};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -170,7 +170,14 @@ impl Inner {
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         // The client presented the token, so it may get the credential.
         match served.as_ref().filter(|served| now < served.expires_at) {
-            Some(Served { answer: EndpointAnswer::Key(document), .. }) if path == KEY_PATH => {
+            Some(Served { answer: EndpointAnswer::Key { has_session_token: false, .. }, .. })
+                if path == KEY_PATH && requires_session_token(request) =>
+            {
+                let message = "this client requires a session token, and a saved key has none: run `orgvault exec` with \
+                               --static, or with --vend short";
+                refusal(StatusCode::BAD_REQUEST, message)
+            }
+            Some(Served { answer: EndpointAnswer::Key { document, .. }, .. }) if path == KEY_PATH => {
                 response(StatusCode::OK, document.expose().to_owned())
             }
             Some(Served { answer: EndpointAnswer::AccessToken(token), expires_at }) if path == TOKEN_PATH => {
@@ -186,6 +193,12 @@ impl Inner {
             None => refusal(StatusCode::SERVICE_UNAVAILABLE, "the credential has expired and could not be renewed yet"),
         }
     }
+}
+
+/// Returns whether the client cannot parse a key without a session token. The crate `object_store` sends an empty token as
+/// a header, which stores may refuse.
+fn requires_session_token(request: &Parts) -> bool {
+    request.headers.get(USER_AGENT).is_some_and(|agent| agent.as_bytes().starts_with(b"object_store/"))
 }
 
 /// Returns the item if there is exactly one.
@@ -251,7 +264,16 @@ mod tests {
         let right = [("Host", &*host), ("Authorization", &*token)];
         assert_eq!(ask(address, get, &right).0, 503);
         let (key, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
-        endpoint.serve(Served { answer: EndpointAnswer::Key(key), expires_at });
+        let serve = |has_session_token| {
+            let answer = EndpointAnswer::Key { document: key.clone(), has_session_token };
+            endpoint.serve(Served { answer, expires_at });
+        };
+        let object_store = [right[0], right[1], ("User-Agent", "object_store/0.14.2")];
+        serve(true);
+        assert_eq!(ask(address, get, &object_store).0, 200);
+        serve(false);
+        let (status, body) = ask(address, get, &object_store);
+        assert!(status == 400 && body.contains("--static"), "{status} {body}");
         assert_eq!(ask(address, get, &right), (200, r#"{"Token":null}"#.to_owned()));
         let bearer = format!("Bearer {token}");
         for (line, headers, status) in [

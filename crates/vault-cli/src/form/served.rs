@@ -30,8 +30,14 @@ pub struct CredentialEndpoint {
 /// Response of the endpoint.
 #[derive(Debug)]
 pub enum EndpointAnswer {
-    /// Document of the container credential provider, at [`CredentialEndpoint::url`].
-    Key(SecretText),
+    /// A key, at [`CredentialEndpoint::url`].
+    Key {
+        /// Document of the container credential provider.
+        document: SecretText,
+        /// Whether the key has a session token. Without one, the document contains `null`: botocore requires the member, and
+        /// sends an empty text as a token in signed URLs.
+        has_session_token: bool,
+    },
     /// A Google access token, at [`CredentialEndpoint::token_url`].
     AccessToken(SecretText),
 }
@@ -57,7 +63,9 @@ impl EnvironmentVariables {
             vended => {
                 if let Some(view) = S3View::of(vended) {
                     environment.fetch_key(endpoint);
-                    environment.answer = Some(EndpointAnswer::Key(document(subject, &view)));
+                    let has_session_token = view.session_token.is_some();
+                    let document = document(subject, &view);
+                    environment.answer = Some(EndpointAnswer::Key { document, has_session_token });
                 }
             }
         }
