@@ -135,7 +135,7 @@ fn env() {
     );
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
-        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_BUCKETS ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
+        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_DUCKDB_SECRET ORGVAULT_BUCKET ORGVAULT_BUCKETS ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
          ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE ORGVAULT_CURL_CONFIG\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
@@ -265,7 +265,10 @@ fn command_environment_covers_all_tools() {
     assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some("s"));
     assert_eq!(value("ORGVAULT_ROLE_ARN"), Some("arn:aws:iam::123456789012:role/batch"));
     let files = |environment: EnvironmentVariables| {
-        let files = environment.files.into_iter().filter(|file| file.variable != "ORGVAULT_CREDENTIAL_FILE");
+        let files = environment
+            .files
+            .into_iter()
+            .filter(|file| !["ORGVAULT_CREDENTIAL_FILE", "ORGVAULT_DUCKDB_SECRET"].contains(&&*file.variable));
         files
             .map(|file| (file.variable, String::from_utf8(file.content.expose().to_vec()).unwrap()))
             .collect::<Vec<_>>()
@@ -336,6 +339,12 @@ fn served_command_gets_its_endpoint() {
             String::from_utf8(file.content.expose().to_vec()).unwrap()
         };
         assert_eq!(file("AWS_CONFIG_FILE"), format!("[default]\ns3 =\n    addressing_style = {config}\n"));
+        let place = match config {
+            "path" => "ENDPOINT 's3.example:9000', USE_SSL 'true', URL_STYLE 'path', SCOPE 's3://nightly/in/a b'",
+            _ => "SCOPE 's3://nightly/'",
+        };
+        let statement = "CREATE OR REPLACE SECRET \"orgvault\" (TYPE s3, PROVIDER credential_chain, REFRESH auto";
+        assert_eq!(file("ORGVAULT_DUCKDB_SECRET"), format!("{statement}, REGION 'eu-west-1', {place});\n"));
         assert_eq!(file("BOTO_CONFIG"), "", "botocore reads ~/.boto before it asks an endpoint");
         assert_eq!(
             (file("AWS_SHARED_CREDENTIALS_FILE"), file("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")),

@@ -263,9 +263,10 @@ mod tests {
         let get = "GET /credential";
         let right = [("Host", &*host), ("Authorization", &*token)];
         assert_eq!(ask(address, get, &right).0, 503);
-        let (key, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
+        let expires_at = Timestamp::from_millis(1_000);
         let serve = |has_session_token| {
-            let answer = EndpointAnswer::Key { document: key.clone(), has_session_token };
+            let document = SecretText::from(r#"{"Token":null}"#);
+            let answer = EndpointAnswer::Key { document, has_session_token };
             endpoint.serve(Served { answer, expires_at });
         };
         let object_store = [right[0], right[1], ("User-Agent", "object_store/0.14.2")];

@@ -11,6 +11,22 @@ const FORM: Form = Form::Duckdb;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let (kind, provider, parts) = secret(subject.vended)?;
+    statement(subject, kind, provider, &parts)
+}
+
+/// Returns a statement whose secret has no key: DuckDB requests the key where the AWS tools do, again after an error.
+pub(super) fn fetching(subject: &FormSubject<'_>, view: &S3View<'_>) -> Result<SecretText, FormError> {
+    let of_key = |name: &str| ["KEY_ID", "SECRET", "SESSION_TOKEN"].contains(&name);
+    let place: Vec<_> = s3(view).into_iter().filter(|(name, _)| !of_key(name)).collect();
+    statement(subject, "s3", "credential_chain, REFRESH auto", &place)
+}
+
+fn statement(
+    subject: &FormSubject<'_>,
+    kind: &str,
+    provider: &str,
+    parts: &[Setting],
+) -> Result<SecretText, FormError> {
     let scopes = scopes(subject.vended);
     let with_nul = parts.iter().find(|(_, value)| value.expose().contains('\0')).map(|(name, _)| *name);
     let scope_with_nul = scopes.iter().any(|scope| scope.contains('\0')).then_some("SCOPE");
@@ -24,7 +40,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         sink(kind);
         sink(", PROVIDER ");
         sink(provider);
-        for (name, value) in &parts {
+        for (name, value) in parts {
             sink(", ");
             sink(name);
             sink(" ");

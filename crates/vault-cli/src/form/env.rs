@@ -191,8 +191,9 @@ pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
 }
 
 /// Variables of OrgVault. Those that a credential does not set must not keep the value of another.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "ORGVAULT_CREDENTIAL_FILE",
+    DUCKDB_SECRET,
     "ORGVAULT_BUCKET",
     "ORGVAULT_BUCKETS",
     "ORGVAULT_KEY_PREFIX",
@@ -205,6 +206,9 @@ const OWN: [&str; 12] = [
     "ORGVAULT_HEADERS_FILE",
     "ORGVAULT_CURL_CONFIG",
 ];
+
+/// Variable with the path of a statement that creates a secret of DuckDB.
+pub(super) const DUCKDB_SECRET: &str = "ORGVAULT_DUCKDB_SECRET";
 
 impl EnvironmentVariables {
     /// File name of the AWS tools' configuration, which ends with the lines below `s3`.
@@ -225,11 +229,14 @@ impl EnvironmentVariables {
             variables.push(Assignment { name, value });
         }
         let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
-        let whole = Form::Json.render(subject)?;
-        let whole =
-            ("ORGVAULT_CREDENTIAL_FILE", "credential.json", SecretBytes::from(whole.expose().as_bytes().to_vec()));
+        let bytes = |text: &SecretText| SecretBytes::from(text.expose().as_bytes().to_vec()); // for the command
+        // A command may not use DuckDB either.
+        let statement = Form::Duckdb.render(subject).ok();
+        let statement = statement.map(|statement| (DUCKDB_SECRET, "duckdb.sql", bytes(&statement)));
+        let whole = ("ORGVAULT_CREDENTIAL_FILE", "credential.json", bytes(&Form::Json.render(subject)?));
         let files = files(subject.vended)
             .into_iter()
+            .chain(statement)
             .chain([whole])
             .map(|(variable, file_name, content)| PrivateFile {
                 variable: format!("{prefix}{variable}"),

@@ -2,8 +2,8 @@
 //! the address from which the tools fetch it repeatedly (AWS SDKs and Tools Reference Guide, "Container credential
 //! provider"; Google's AIP-4117, "external account").
 
-use super::env::{Assignment, EnvironmentVariables, PrivateFile};
-use super::{FormError, FormSubject, S3View, gather};
+use super::env::{Assignment, DUCKDB_SECRET, EnvironmentVariables, PrivateFile};
+use super::{FormError, FormSubject, S3View, duckdb, gather};
 use vault_core::activation::{GcsShort, ShortData, Vended};
 use vault_core::credential::{SecretBytes, SecretText};
 use vault_core::json::{ObjectWriter, write_text};
@@ -63,6 +63,11 @@ impl EnvironmentVariables {
             vended => {
                 if let Some(view) = S3View::of(vended) {
                     environment.fetch_key(endpoint);
+                    let statement = duckdb::fetching(subject, &view)?;
+                    let statement = SecretBytes::from(statement.expose().as_bytes().to_vec()); // contains no key
+                    if let Some(file) = environment.files.iter_mut().find(|file| file.variable == DUCKDB_SECRET) {
+                        file.content = statement;
+                    }
                     let has_session_token = view.session_token.is_some();
                     let document = document(subject, &view);
                     environment.answer = Some(EndpointAnswer::Key { document, has_session_token });
