@@ -63,7 +63,7 @@ def vault(tmp_path_factory, moto):
         process = subprocess.Popen(
             [PROGRAM, "quickstart", "--json", "--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{free_port()}",
              "--activation-listen", f"unix:{listener}"],
-            env={**os.environ, "ORGVAULT_DATA_DIR": str(directory / "data")},
+            env={**os.environ, "ORGVAULT_DATA_DIR": str(directory / "data"), "XDG_STATE_HOME": str(directory / "state")},
             stdout=out,
             stderr=err,
         )
@@ -94,7 +94,7 @@ def vault(tmp_path_factory, moto):
         token_file.touch(0o600)
         token_file.write_text(json.loads(created)["token"] + "\n")
         variables = {"ORGVAULT_ACTIVATION_URL": f"unix:{listener}", "ORGVAULT_INTEGRATION_TOKEN_FILE": str(token_file)}
-        yield types.SimpleNamespace(variables=variables, save=save)
+        yield types.SimpleNamespace(variables=variables, save=save, state=directory / "state")
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)

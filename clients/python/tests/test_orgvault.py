@@ -1,6 +1,7 @@
 """The package with a real server, and S3 emulated by moto."""
 
 import json
+import os
 import threading
 import time
 
@@ -242,6 +243,33 @@ def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeyp
     with pytest.raises(orgvault.OrgVaultError, match="not a JSON Web Token") as refused:
         _identity.token(None)
     assert "nothing of" not in str(refused.value)
+
+
+def test_the_profile_of_quickstart_is_read_unless_a_variable_names_another_token(vault, tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("ORGVAULT_", "ACTIONS_ID_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(vault.state))
+    with orgvault.activate("imports/nightly") as activation:
+        assert activation.credential().data["secret_access_key"] == SECRET
+    profile = vault.state / "orgvault/logins/default.json"
+    stored = json.loads(profile.read_text())
+    other = tmp_path / "orgvault/logins/default.json"
+    other.parent.mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for text, mode, message in [
+        (json.dumps(stored), 0o644, "chmod 600"),
+        ("{", 0o600, "damaged"),
+        (json.dumps(stored | {"activation": stored["activation"] | {"server_user": os.geteuid() + 1}}), 0o600, "expected user"),
+        ("{}", 0o600, "activation listener is missing"),
+    ]:
+        other.write_text(text)
+        other.chmod(mode)
+        with pytest.raises(orgvault.OrgVaultError, match=message):
+            orgvault.activate("imports/nightly")
+    monkeypatch.setenv("ORGVAULT_IDENTITY_TOKEN", "eyJh.eyJz.c2ln")
+    monkeypatch.setenv("XDG_STATE_HOME", str(vault.state))
+    with pytest.raises(orgvault.OrgVaultError, match="activation listener is missing"):
+        orgvault.activate("imports/nightly")
 
 
 @pytest.mark.parametrize(

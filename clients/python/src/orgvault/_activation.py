@@ -119,7 +119,7 @@ def activate(
     """Requests the credentials of a namespace.
 
     `ttl` is in seconds, 60 to 43,200. Without `url` and `token_file`, `ORGVAULT_ACTIVATION_URL` and
-    `ORGVAULT_INTEGRATION_TOKEN_FILE` say where the listener and the token are; without a token, the job acts by the identity
+    `ORGVAULT_INTEGRATION_TOKEN_FILE` say where the listener and the token are, or the profile that `orgvault quickstart` stored; without a token, the job acts by the identity
     token in `ORGVAULT_IDENTITY_TOKEN_FILE` or `ORGVAULT_IDENTITY_TOKEN`, or by GitHub's. `timeout` is in seconds.
     """
     request: dict[str, Any] = {"namespace": namespace, "vend": vend}

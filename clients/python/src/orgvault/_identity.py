@@ -18,19 +18,22 @@ _GITHUB_URL = "ACTIONS_ID_TOKEN_REQUEST_URL"
 _GITHUB_TOKEN = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 
 
-def _read_own(path: str) -> str:
+def read_private(path: str, limit: int, kind: str) -> bytes:
+    """Returns the content of a file that other users cannot access."""
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, "rb") as file:
             status = os.fstat(file.fileno())
             if status.st_uid not in (0, os.geteuid()):
-                raise OrgVaultError(f"the token file {path} must belong to this user or root")
+                raise OrgVaultError(f"the {kind} file {path} must belong to this user or root")
             if stat.S_IMODE(status.st_mode) & 0o077:
-                raise OrgVaultError(f"other users can access the token file {path}: chmod 600 it")
-            token = file.read(4096).strip()
+                raise OrgVaultError(f"other users can access the {kind} file {path}: chmod 600 it")
+            return file.read(limit)
     except OSError as error:
-        raise OrgVaultError(f"cannot read the token file {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise OrgVaultError(f"the token file {path} must contain one integration token (ovi_…)") from None
+        raise OrgVaultError(f"cannot read the {kind} file {path}: {error.strerror}") from None
+
+
+def _read_own(path: str) -> str:
+    token = read_private(path, 4096, "token").decode("ascii", "replace").strip()
     if not token.startswith("ovi_") or len(token.split()) != 1:
         raise OrgVaultError(f"the token file {path} must contain one integration token (ovi_…)")
     return token
@@ -66,6 +69,12 @@ def _of_github() -> str:
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         raise OrgVaultError(f"GitHub returned no identity token: {reason}") from None
+
+
+def is_available() -> bool:
+    """Returns True if the environment contains an identity token, or a request for one."""
+    has = os.environ.get
+    return bool(has(_FILE) or has(_TOKEN) or has(_GITHUB_URL) and has(_GITHUB_TOKEN))
 
 
 def token(token_file: str | None) -> str:

@@ -9,25 +9,33 @@ import json
 import os
 import socket
 import ssl
+import struct
 from typing import Any
 from urllib.parse import urlsplit
 
 from . import _identity
 from ._error import OrgVaultError
+from ._profile import stored
 
 # The largest response has 100 credentials, each with a few fields of at most 16,384 bytes.
 _MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 
 class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float) -> None:
+    def __init__(self, path: str, timeout: float, server_user: int | None) -> None:
         super().__init__("vault", timeout=timeout)
         self._path = path
+        self._server_user = server_user
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
+        if self._server_user is not None:
+            credentials = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            found = struct.unpack("3i", credentials)[1]
+            if found != self._server_user:
+                raise PermissionError(f"the server runs as user {found}, expected user {self._server_user}")
 
 
 def _is_loopback(host: str) -> bool:
@@ -43,6 +51,9 @@ class Listener:
     """The activation listener and the source of the token. The token is read for each request, so a new one is used immediately."""
 
     def __init__(self, url: str | None, token_file: str | None, timeout: float) -> None:
+        self._server_user: int | None = None
+        if not url and not token_file and (found := stored()):
+            url, token_file, self._server_user = found
         url = url or os.environ.get("ORGVAULT_ACTIVATION_URL")
         if not url:
             raise OrgVaultError("the activation listener is missing: pass url, or set ORGVAULT_ACTIVATION_URL")
@@ -65,7 +76,7 @@ class Listener:
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._url.startswith("unix:"):
-            return _UnixConnection(self._url[len("unix:") :], self._timeout)
+            return _UnixConnection(self._url[len("unix:") :], self._timeout, self._server_user)
         if self._scheme == "http":
             return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
         context = ssl.create_default_context()
