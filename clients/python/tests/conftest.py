@@ -15,6 +15,8 @@ import pytest
 PROGRAM = os.environ["ORGVAULT_PROGRAM"]
 SECRET = "Vx9mQ2rT7kLw4pZs"
 TOOLS = pathlib.Path(__file__).parents[3] / "target/tools"
+CONTENT = b"id,amount\n1,42\n"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 def run(*arguments, vault):
@@ -110,3 +112,35 @@ def live():
     from orgvault._listener import Listener
 
     return [entry["id"] for entry in Listener(None, None, 60).request("GET", "/activations")]
+
+
+@pytest.fixture(scope="session")
+def bucket(moto):
+    """Reads an object of the bucket, without any of the libraries. moto does not check signatures."""
+
+    def ask(method, path, content=None):
+        signed = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        fields = {"Content-Type": "text/csv", "Authorization": signed}
+        request = urllib.request.Request(f"{moto}/{path}", content, fields, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    ask("PUT", "nightly")
+    ask("PUT", "nightly/in/a.csv", CONTENT)
+    return lambda name: ask("GET", f"nightly/{name}")
+
+
+@pytest.fixture(scope="session")
+def azurite(vault, tmp_path_factory):
+    port = free_port()
+    command = [TOOLS / "node_modules/.bin/azurite-blob", "--blobPort", str(port), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    process = subprocess.Popen([*command, "--location", str(tmp_path_factory.mktemp("azurite"))])
+    wait_for(lambda: answers(port), process)
+    endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
+    connection = f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint}"
+    identity = {"tenant_id": "72f988bf-86f1-41af-91ab-2d7cd011db47", "client_id": "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a"}
+    data = {**identity, "client_secret": "Qx~8Q~vN3w.Yk2", "connection_string": connection, "container": "nightly"}
+    vault.save("imports/azure", "azure_identity", data)
+    yield connection
+    process.kill()
+    process.wait()

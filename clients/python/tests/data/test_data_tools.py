@@ -1,52 +1,14 @@
 """The libraries that jobs are written with, configured by the package and by `orgvault activate --format`, with emulated stores."""
 
 import http.server
-import json
 import subprocess
-import sys
 import threading
 import time
-import urllib.request
 
 import pytest
 
 import orgvault
-from conftest import PROGRAM, SECRET, TOOLS, answers, free_port, wait_for
-
-CONTENT = b"id,amount\n1,42\n"
-AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-
-
-@pytest.fixture(scope="session")
-def bucket(moto):
-    """Reads an object of the bucket, without any of the libraries. moto does not check signatures."""
-
-    def ask(method, path, content=None):
-        signed = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
-        fields = {"Content-Type": "text/csv", "Authorization": signed}
-        request = urllib.request.Request(f"{moto}/{path}", content, fields, method=method)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.read()
-
-    ask("PUT", "nightly")
-    ask("PUT", "nightly/in/a.csv", CONTENT)
-    return lambda name: ask("GET", f"nightly/{name}")
-
-
-@pytest.fixture(scope="session")
-def azurite(vault, tmp_path_factory):
-    port = free_port()
-    command = [TOOLS / "node_modules/.bin/azurite-blob", "--blobPort", str(port), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
-    process = subprocess.Popen([*command, "--location", str(tmp_path_factory.mktemp("azurite"))])
-    wait_for(lambda: answers(port), process)
-    endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
-    connection = f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint}"
-    identity = {"tenant_id": "72f988bf-86f1-41af-91ab-2d7cd011db47", "client_id": "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a"}
-    data = {**identity, "client_secret": "Qx~8Q~vN3w.Yk2", "connection_string": connection, "container": "nightly"}
-    vault.save("imports/azure", "azure_identity", data)
-    yield connection
-    process.kill()
-    process.wait()
+from conftest import CONTENT, PROGRAM, SECRET, TOOLS
 
 
 def printed(format, namespace="imports/nightly"):
@@ -151,17 +113,6 @@ def test_duckdb_and_java_read_odd_values_as_they_are(job, vault, secret):
     assert found.endswith(f"secret={secret}")
     properties = javaproperties.loads(printed("hadoop", namespace))
     assert properties["spark.hadoop.fs.s3a.bucket.odd.secret.key"] == secret
-
-
-def test_iceberg_reads_the_variables_of_exec(job, bucket):
-    script = """
-from pyiceberg.io import load_file_io
-files = load_file_io({"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"}, "s3://nightly/")
-print(files.new_input("s3://nightly/in/a.csv").open().read())
-"""
-    command = [PROGRAM, "exec", "--namespace", "imports/nightly", "--", sys.executable, "-c", script]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.stdout == f"{CONTENT}\n", ran.stderr
 
 
 def test_polars_reads_by_a_provider(job, bucket):
