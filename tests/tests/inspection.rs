@@ -71,6 +71,29 @@ fn unchanged_vault_passes_integrity_check(database: Database) {
 
 on_both_databases!(unchanged_vault_passes_integrity_check);
 
+/// A later change of an account must not hide that an earlier row was put back, as it does for namespaces already.
+#[test]
+#[ignore = "accounts, integrations and credentials are no entities yet, which are replaced only as they were last recorded"]
+fn later_changes_hide_no_restored_row() {
+    let vault = Vault::start(Database::Postgres);
+    let sql = Sql::of(&vault);
+    let colleague = vault.account("Acme", "admin");
+    let columns = sql.value(
+        "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns WHERE table_name = 'accounts'",
+    );
+    let account = &colleague.id;
+    sql.run(&format!("CREATE TABLE kept AS SELECT * FROM accounts WHERE id = '{account}'"));
+    vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
+    sql.run(&format!("UPDATE accounts SET ({columns}) = (SELECT {columns} FROM kept) WHERE id = '{account}'"));
+    for _ in 0..2 {
+        let session = colleague.log_in(&vault.client());
+        session.post_account("passcode", &colleague.proof());
+        vault.run(&["account", "disable", "--email", &colleague.email]);
+        vault.run(&["account", "enable", "--email", &colleague.email]);
+    }
+    assert!(!findings(&vault).is_empty(), "the account is an admin again");
+}
+
 #[test]
 fn restored_rows_are_detected() {
     let vault = Vault::start(Database::Postgres);

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use vault_cli::failure::Failure;
 use vault_core::port::Opener;
+use vault_core::usecase::Activations;
 use vault_embed::OpenVault;
 use vault_http::{
     ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, ServerSettings,
@@ -28,6 +29,8 @@ pub(crate) struct Listeners {
     activation: Vec<String>,
     admin: Vec<SocketAddr>,
     checks: Option<JoinHandle<()>>,
+    /// Runs these checks.
+    checker: Option<Activations>,
 }
 
 fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
@@ -89,6 +92,7 @@ impl Listeners {
             activation: Vec::new(),
             admin: Vec::new(),
             checks: None,
+            checker: None,
         }
     }
 
@@ -154,7 +158,8 @@ impl Listeners {
         let activations = parts.activations.clone();
         let bound = activation_server(&activation_settings, parts);
         let bound = bound.map_err(|error| activation_failure(activation, &error))?;
-        self.checks = Some(checks::start(&settings.server, activations));
+        self.checks = Some(checks::start(&settings.server, activations.clone()));
+        self.checker = Some(activations);
         let addresses = self.keep(bound);
         let addresses = addresses.iter().map(|address| format!("{scheme}://{address}{}", settings.server.base_path));
         self.activation = addresses.chain(place).collect();
@@ -164,6 +169,15 @@ impl Listeners {
     fn keep(&mut self, bound: BoundServer) -> Vec<SocketAddr> {
         self.servers.push(bound.server);
         bound.addresses
+    }
+
+    /// Records that this process runs checks.
+    pub(crate) async fn announce_checks(&self) {
+        let Some(checker) = &self.checker else { return };
+        if let Err(error) = checker.announce_checks().await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "requested checks are refused until the database can be written");
+        }
     }
 
     /// Logs the addresses of the listeners.

@@ -100,6 +100,7 @@ async fn serve(
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
     }
+    listeners.announce_checks().await;
     listeners.announce(&settings);
     announce(&settings, vault);
     warn_without_accounts(vault).await;

@@ -56,6 +56,17 @@ impl Activations {
         Ok(count)
     }
 
+    /// Records that this process runs checks, so that a check requested directly after its start is accepted.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn announce_checks(&self) -> Result<(), Error> {
+        if self.probe.is_some() {
+            self.store.claim_checks(ClaimChecks { now: self.environment.now(), most: 0, turn: None }).await?;
+        }
+        Ok(())
+    }
+
     async fn check_again(
         &self,
         probe: &dyn StorageProbe,
