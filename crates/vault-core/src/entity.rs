@@ -3,7 +3,7 @@
 use crate::audit::{Affected, RecordedRow};
 use crate::id::OrganizationId;
 use crate::operation::Failure;
-use crate::port::{EntityRow, EntitySealer};
+use crate::port::{EntityRow, EntitySealer, Event};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::Deref;
@@ -43,6 +43,11 @@ pub struct EntityKey {
 }
 
 impl EntityKey {
+    /// Returns the event that its row does not open.
+    pub(crate) fn damaged(self) -> Event {
+        Event::IntegrityFailure { table: self.kind.recorded().table(), id: self.id.to_string() }
+    }
+
     /// Returns its parts in the order of rows: kinds sort by their text.
     pub fn order(self) -> (OrganizationId, &'static str, Uuid) {
         (self.organization, self.kind.as_str(), self.id)

@@ -44,7 +44,8 @@ struct Task<O: Operation> {
     sealer: Arc<dyn EntitySealer>,
     principal: Principal,
     outcome: Option<Result<O::Outcome, Failure>>,
-    recorded: Vec<Event>,
+    keys_are_loaded: bool,
+    events: Vec<Event>,
 }
 
 impl<O: Operation> Work for Task<O> {
@@ -62,7 +63,7 @@ impl<O: Operation> Work for Task<O> {
 
     fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>> {
         Box::pin(async move {
-            let unit = Unit::new(rows, &*self.sealer, &self.environment, &self.principal, self.environment.now());
+            let unit = Unit::new(rows, &*self.sealer, &self.environment, &self.principal, self.keys_are_loaded);
             // The lock and the first statements of the operation are one exchange with the database.
             let locked = async {
                 match self.operation.organization() {
@@ -75,7 +76,7 @@ impl<O: Operation> Work for Task<O> {
                 outcome => outcome.map(|((), outcome)| outcome),
             };
             let commits = O::ACCESS == Access::Write && unit.commits(outcome.is_ok());
-            self.recorded = unit.into_events();
+            self.events = unit.into_events();
             self.outcome = Some(outcome);
             Ok(if commits { End::Commit } else { End::RollBack })
         })
@@ -117,7 +118,8 @@ impl Operations {
             sealer: Arc::clone(&self.sealer),
             principal: principal.clone(),
             outcome: None,
-            recorded: Vec::new(),
+            keys_are_loaded: false,
+            events: Vec::new(),
         });
         for attempt in 1.. {
             let work = self.store.submit(task).await?;
@@ -128,9 +130,12 @@ impl Operations {
                     environment.emit(Event::Retried(RetryReason::KeyReplaced));
                     self.digester.reload_keys().await?;
                 }
-                Some(Err(Failure::UnknownKey { .. })) if attempt == 1 => self.digester.reload_keys().await?,
+                Some(Err(Failure::UnknownKey { .. })) if !task.keys_are_loaded => {
+                    self.digester.reload_keys().await?;
+                    task.keys_are_loaded = true;
+                }
                 Some(Ok(outcome)) => {
-                    task.recorded.into_iter().for_each(|event| environment.emit(event));
+                    task.events.into_iter().for_each(|event| environment.emit(event));
                     return Ok(outcome);
                 }
                 Some(Err(failure)) => return Err(error(environment, failure)),
@@ -150,7 +155,6 @@ fn error(environment: &Environment, failure: Failure) -> Error {
         Failure::Rows(_) => return StoreError::Fault("the store failed".into()).into(),
         Failure::Damaged { key, .. } | Failure::UnknownKey { key } => key,
     };
-    let (table, id) = (key.kind.recorded().table(), key.id.to_string());
-    environment.emit(Event::IntegrityFailure { table, id: id.clone() });
-    Refusal::Damaged { table, id }.into()
+    environment.emit(key.damaged());
+    Refusal::Damaged { table: key.kind.recorded().table(), id: key.id.to_string() }.into()
 }

@@ -6,7 +6,7 @@ use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
 use crate::organization::OrganizationState;
-use crate::port::{EntityRow, EntitySealer, Event, RecordedStates, Rows};
+use crate::port::{EntityRow, EntitySealer, Event, LookupPosition, RecordedStates, Rows};
 use crate::principal::{Denial, Principal, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
@@ -26,6 +26,8 @@ pub struct Unit<'t> {
     environment: &'t Environment,
     principal: &'t Principal,
     now: Timestamp,
+    /// Whether all existing keys were loaded for this run.
+    keys_are_loaded: bool,
     state: Mutex<State>,
 }
 
@@ -35,7 +37,8 @@ struct State {
     written: Vec<(RecordedRow, RowState)>,
     commits: bool,
     commits_refusal: bool,
-    recorded: Vec<Event>,
+    /// Events of the run, which are emitted if it is committed.
+    events: Vec<Event>,
 }
 
 impl<'t> Unit<'t> {
@@ -44,9 +47,10 @@ impl<'t> Unit<'t> {
         sealer: &'t dyn EntitySealer,
         environment: &'t Environment,
         principal: &'t Principal,
-        now: Timestamp,
+        keys_are_loaded: bool,
     ) -> Self {
-        Self { rows, sealer, environment, principal, now, state: Mutex::default() }
+        let now = environment.now();
+        Self { rows, sealer, environment, principal, now, keys_are_loaded, state: Mutex::default() }
     }
 
     /// Returns the rows of the transaction.
@@ -62,6 +66,11 @@ impl<'t> Unit<'t> {
     /// Returns the principal that asks for the operation.
     pub fn principal(&self) -> &'t Principal {
         self.principal
+    }
+
+    /// Returns whether all existing keys were loaded for this run, so that a key that is not loaded does not exist.
+    pub(super) const fn keys_are_loaded(&self) -> bool {
+        self.keys_are_loaded
     }
 
     /// Returns the current time.
@@ -109,20 +118,39 @@ impl<'t> Unit<'t> {
         Ok(found.filter(|found| found.lookups().contains(lookup)))
     }
 
-    /// Reads entities in the order of an index, of one organization or of all. Omits rows that a planted value leads to.
+    /// Reads entities in the order of an index, of one organization or of all. Omits rows that a planted value leads to, and
+    /// those that do not open, which are reported: one of them must not hide the others.
     ///
     /// # Errors
-    /// Those of [`Unit::find`].
+    /// [`Failure::UnknownKey`] if the keys were not loaded since, or the store failed.
     pub async fn list<E: Entity>(
         &self,
         index: Index,
         of: Option<OrganizationId>,
-        after: (OrganizationId, String),
+        mut after: LookupPosition,
         limit: usize,
     ) -> Result<Vec<Opened<E>>, Failure> {
-        let rows = self.rows.listed_entities(index, of, after, limit).await?;
-        let opened = rows.iter().map(|row| Opened::<E>::open(self.sealer, row)).collect::<Result<Vec<_>, _>>()?;
-        Ok(opened.into_iter().filter(|one| one.lookups().iter().any(|lookup| lookup.index == index)).collect())
+        let mut listed = Vec::new();
+        while listed.len() < limit {
+            let wanted = limit - listed.len();
+            let rows = self.rows.listed_entities(index, of, after.clone(), wanted).await?;
+            let is_last = rows.len() < wanted;
+            for (value, row) in rows {
+                after = (row.key.organization, value);
+                match Opened::<E>::open(self.sealer, &row) {
+                    Ok(opened) if opened.lookups().iter().any(|lookup| lookup.index == index) => listed.push(opened),
+                    Ok(_) => {}
+                    Err(Failure::UnknownKey { key }) if !self.keys_are_loaded => {
+                        return Err(Failure::UnknownKey { key });
+                    }
+                    Err(_) => self.state().events.push(row.key.damaged()),
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(listed)
     }
 
     /// Inserts an entity.
@@ -224,7 +252,7 @@ impl<'t> Unit<'t> {
         affected.rows.append(&mut self.state().written);
         let actor = Actor::from(self.principal);
         let entry: SealedAuditRecord = self.environment.record(self.now, organization, actor, action, affected);
-        self.state().recorded.push(Event::recorded(&entry));
+        self.state().events.push(Event::recorded(&entry));
         Ok(self.rows.append_entry(&entry).await?)
     }
 
@@ -234,7 +262,7 @@ impl<'t> Unit<'t> {
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).recorded
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).events
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -77,14 +77,14 @@ pub trait EntityRows: Send + Sync {
     /// Reads rows of all kinds in the order of their [keys](EntityKey::order): for rotations and integrity checks.
     fn entities_after(&self, after: Option<EntityKey>, limit: usize) -> Reply<'_, Vec<EntityRow>>;
 
-    /// Reads entities in the order of organizations and values of an index, of one organization or of all.
+    /// Reads entities with their values in an index, in the order of organizations and values, of one organization or of all.
     fn listed_entities(
         &self,
         index: Index,
         of: Option<OrganizationId>,
         after: LookupPosition,
         limit: usize,
-    ) -> Reply<'_, Vec<EntityRow>>;
+    ) -> Reply<'_, Vec<(String, EntityRow)>>;
 
     /// Reads the lookups of all organizations in the order of organization, index and value: for integrity checks.
     fn lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>>;

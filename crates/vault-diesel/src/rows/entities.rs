@@ -111,24 +111,25 @@ impl EntityRows for TxRows<'_> {
         of: Option<OrganizationId>,
         (organization, value): LookupPosition,
         limit: usize,
-    ) -> Reply<'_, Vec<EntityRow>> {
+    ) -> Reply<'_, Vec<(String, EntityRow)>> {
+        let columns = (lookups::value, StoredEntity::as_select());
         let is_it = entities::organization_id.eq(lookups::organization_id).and(entities::id.eq(lookups::id));
         let led = lookups::table.inner_join(entities::table.on(is_it.and(entities::kind.eq(index.kind().as_str()))));
         let led = led.filter(lookups::name.eq(index.as_str()));
-        let rows: db::Reply<'_, Vec<StoredEntity>> = match of {
+        let rows: db::Reply<'_, Vec<(String, StoredEntity)>> = match of {
             Some(of) => {
                 let own = led.filter(lookups::organization_id.eq(of.stored())).filter(lookups::value.gt(value));
-                self.tx.page(own.order(lookups::value).select(StoredEntity::as_select()), limit)
+                self.tx.page(own.order(lookups::value).select(columns), limit)
             }
             None => {
                 let organization = organization.stored();
                 let same = lookups::organization_id.eq(organization).and(lookups::value.gt(value));
                 let all = led.filter(lookups::organization_id.gt(organization).or(same));
                 let order = (lookups::organization_id, lookups::value);
-                self.tx.page(all.order(order).select(StoredEntity::as_select()), limit)
+                self.tx.page(all.order(order).select(columns), limit)
             }
         };
-        then(rows, decode)
+        then(rows, |rows| rows.into_iter().map(|(value, row)| Ok((value, row.decode()?))).collect())
     }
 
     fn lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>> {

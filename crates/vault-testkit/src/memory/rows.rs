@@ -95,16 +95,16 @@ impl EntityRows for MemoryRows<'_> {
         of: Option<OrganizationId>,
         (organization, value): LookupPosition,
         limit: usize,
-    ) -> Reply<'_, Vec<EntityRow>> {
+    ) -> Reply<'_, Vec<(String, EntityRow)>> {
         let state = self.state();
         let leading = state.lookups.iter().filter(|((owner, name, own), _)| {
             *name == index.as_str()
                 && of.is_none_or(|of| of == *owner)
                 && (*owner, own.as_str()) > (organization, value.as_str())
         });
-        let rows = leading.filter_map(|((owner, ..), id)| {
+        let rows = leading.filter_map(|((owner, _, value), id)| {
             let key = EntityKey { organization: *owner, kind: index.kind(), id: *id };
-            state.entities.get(&key.order()).cloned()
+            Some((value.clone(), state.entities.get(&key.order())?.clone()))
         });
         done(rows.take(limit).collect())
     }

@@ -204,8 +204,7 @@ impl Keys {
         loop {
             let step = self.reseal(after).await?;
             for key in &step.damaged {
-                let (table, id) = (key.kind.recorded().table(), key.id.to_string());
-                self.environment.emit(Event::IntegrityFailure { table, id });
+                self.environment.emit(key.damaged());
                 damaged += 1;
             }
             after = step.last;
