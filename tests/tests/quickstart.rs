@@ -151,6 +151,47 @@ fn quickstart_keeps_an_existing_profile() {
     assert!(output.contains("--activation-url is missing"), "{output}");
 }
 
+/// A login changes only the session, `quickstart` stores the addresses of its vault again, and a logout needs no server.
+#[test]
+fn profile_follows_its_vault() {
+    let desk = Desk::new(Database::Sqlite);
+    let (server, printed) = desk.quickstart(&["--json"]);
+    let account = Account::new(&serde_json::from_str::<Value>(&printed).unwrap()["account"], None);
+    desk.save("imports/daily", "https://s3.example.com").done();
+    let job = ["exec", "--namespace", "imports/daily", "--", "true"];
+    let secret = |name: &str, text: &str| {
+        let path = desk.home.join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let url = format!("http://{}/v1/", server.address); // another spelling
+    let (password, passcode) = (secret("password", &account.password), secret("passcode", &account.recovery_code()));
+    let login = ["login", "--url", &url, "--password-file", &password, "--passcode-file", &passcode];
+    desk.run(&login).done();
+    desk.run(&job).done();
+    assert_eq!(server.stop(), Some(0));
+
+    // On another port.
+    let (server, printed) = desk.quickstart(&[]);
+    let url = format!("http://{}/v1", server.address);
+    assert!(printed.contains(&format!("login --url {url} --email admin@example.com")), "{printed}");
+    assert_eq!(desk.run(&["profiles", "--json"]).done().json()[0]["url"], *url);
+    desk.run(&["credential", "list"]).done();
+    assert_eq!(server.stop(), Some(0));
+
+    // Another vault in the same directory.
+    fs::remove_dir_all(desk.vault.data_dir()).unwrap();
+    let (server, printed) = desk.quickstart(&[]);
+    assert!(printed.contains("You are signed in on this host"), "{printed}");
+    desk.save("imports/daily", "https://s3.example.com").done();
+    desk.run(&job).done();
+    assert_eq!(server.stop(), Some(0));
+    let logout = desk.run(&["logout"]).done();
+    assert!(logout.stderr.contains("the session was not ended and is valid until"), "{logout:?}");
+    assert!(!desk.profile().exists());
+}
+
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
 /// users can read or write is rejected.
 #[test]

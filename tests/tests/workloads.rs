@@ -314,7 +314,7 @@ fn only_trustworthy_issuer_is_added() {
     let output = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
     assert!(output.contains("--trust") && output.contains("/repository_id exactly"), "{output}");
     let output = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
-    assert!(output.contains("is no issuer"), "{output}");
+    assert!(output.contains("is no issuer") && output.contains("`orgvault issuer add other --issuer URL`"), "{output}");
     for reaching in ["repo:*", "repo:acme*", "*", "repo:acme/*x*", "system:serviceaccount:*", "project_path:*"] {
         let asked = json!({"issuer": "own", "claims": {"/sub": reaching, "/repository_id": "7"}});
         let output = trust(&asked.to_string()).refused().stderr;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use vault_cli::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use vault_cli::output::{Output, table};
 use vault_cli::secret_file;
-use vault_cli::text::{passcode_sheet, rfc3339};
+use vault_cli::text::{passcode_sheet, quoted, rfc3339};
 use vault_client::{AccountItem, ChangeAccountRequest, ClientError, ProblemCode};
 use vault_core::account::{AccountState, ListedAccount};
 use vault_core::cursor::PageRequest;
@@ -392,7 +392,10 @@ async fn show(target: &Target<'_>, address: &AccountOrInvitation, output: Output
     }
     let mut text: String = lines.iter().map(|(name, value)| format!("{name:<16}  {value}\n")).collect();
     if !lock.lockouts().is_empty() {
-        text += &format!("\nTo clear the lockout, run `orgvault account unlock --email {}`.\n", row.email);
+        text += &format!(
+            "\nTo clear the lockout, run `{}`.\n",
+            target.command_line(&format!("account unlock --email {}", quoted(&row.email)))
+        );
     }
     if lock.passcode_disabled {
         text += &format!("\n{}", passcode_disabled(&lock, &row.email));

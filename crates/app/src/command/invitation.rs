@@ -11,7 +11,7 @@ use serde::Serialize;
 use url::Url;
 use vault_cli::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use vault_cli::output::{Output, warn};
-use vault_cli::text::rfc3339;
+use vault_cli::text::{quoted, rfc3339};
 use vault_client::InviteRequest;
 use vault_core::account::AccountState;
 use vault_core::email::EmailAddress;
@@ -118,7 +118,8 @@ pub(super) async fn re_enrol(
     );
     enrolment.print(&done, &Links::of(target)?, output)?;
     if is_disabled {
-        warn(&format!("{email} is disabled. Enable it with `orgvault account set --email {email} --state enabled`"));
+        let enable = target.command_line(&format!("account set --email {} --state enabled", quoted(email)));
+        warn(&format!("{email} is disabled. Enable it with `{enable}`"));
     }
     if enrolment.role == Role::Admin.as_str()
         && !accounts(target, Some(organization)).await?.iter().any(|account| account.is_active_admin())

@@ -8,7 +8,7 @@ use crate::compose;
 use crate::container;
 use crate::events::ServerEvents;
 use crate::logging;
-use crate::settings::{Role as Served, SETTINGS_FILE, Settings};
+use crate::settings::{PublicUrl, Role as Served, SETTINGS_FILE, Settings};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rustix::process::geteuid;
 use secrecy::ExposeSecret as _;
@@ -21,9 +21,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use url::Url;
 use vault_cli::client::QUICKSTART;
 use vault_cli::client::login::{Login, Profile, StoredActivation};
-use vault_cli::command::login::DEFAULT_URL;
 use vault_cli::failure::Failure;
 use vault_cli::output::{Output, warn};
 use vault_cli::secret_file::NewSecretFile;
@@ -110,6 +110,11 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
     let set_up = if has_accounts(&vault).await? { None } else { Some(set_up(&mut settings, &vault, &args).await?) };
     let base_url = settings.server.base_url(settings.server.listen);
     let console_url = settings.server.console_url(settings.server.listen);
+    if set_up.is_none()
+        && let Err(failure) = repair_profile(&settings, &vault)
+    {
+        warn(&format!("the profile was not updated: {failure}"));
+    }
     let text = match &set_up {
         Some(set_up) => created_text(&settings, &console_url, set_up, &args, is_local)?,
         None => existing_text(&settings, &base_url, &console_url, &vault, &args).await?,
@@ -298,7 +303,8 @@ async fn sign_in(
     token_file: Option<&Path>,
 ) -> Result<String, String> {
     let profile = Profile::default();
-    if let Some(found) = Login::find(&profile).map_err(|failure| failure.to_string())? {
+    let found = Login::find(&profile).map_err(|failure| failure.to_string())?;
+    if let Some(found) = found.filter(|found| !is_of_removed_vault(settings, found)) {
         return Err(format!("profile {} belongs to {} at {}", profile.as_str(), found.email, found.url));
     }
     if settings.server.listen.port() == 0 {
@@ -323,11 +329,7 @@ async fn sign_in(
     };
     let session = vault.accounts().with_max_ttl(settings.server.max_ttl).log_in(request).await;
     let session = session.map_err(|error| Failure::from(error).to_string())?;
-    let activation = settings.server.activation_url().zip(token_file).map(|(url, file)| StoredActivation {
-        url,
-        token_file: file.to_owned(),
-        server_user: geteuid().as_raw(),
-    });
+    let activation = stored_activation(settings, token_file);
     let login = Login {
         url: settings.server.base_url(settings.server.listen),
         ca_file: None,
@@ -338,6 +340,36 @@ async fn sign_in(
     };
     login.write(&profile).map_err(|failure| failure.to_string())?;
     Ok(login.expires_at)
+}
+
+fn stored_activation(settings: &Settings, token_file: Option<&Path>) -> Option<StoredActivation> {
+    let (url, token_file) = settings.server.activation_url().zip(token_file)?;
+    Some(StoredActivation { url, token_file: token_file.to_owned(), server_user: geteuid().as_raw() })
+}
+
+/// Returns whether `quickstart` stored the login for an earlier vault in this data directory, which no longer exists. A
+/// later login to another host is kept.
+fn is_of_removed_vault(settings: &Settings, login: &Login) -> bool {
+    let token_file = settings.data_dir.join(TOKEN_FILE);
+    let origin = Url::parse(&login.url).map(|url| url.origin().ascii_serialization());
+    let is_local = origin.is_ok_and(|origin| origin.parse::<PublicUrl>().is_ok_and(|origin| origin.is_local()));
+    let is_here = is_local || login.url == settings.server.base_url(settings.server.listen);
+    is_here && login.activation.as_ref().is_some_and(|activation| activation.token_file == token_file)
+}
+
+/// Stores the current addresses of this vault in the profile, if its session is one of this vault.
+fn repair_profile(settings: &Settings, vault: &OpenVault) -> Result<(), Failure> {
+    let profile = Profile::default();
+    let Ok(Some(mut login)) = Login::find(&profile) else { return Ok(()) };
+    let token = login.access_token.into_secret();
+    if vault.accounts().authenticate(token.expose_secret()).is_err() || settings.server.listen.port() == 0 {
+        return Ok(());
+    }
+    login.access_token = token.into();
+    let token_file = Some(settings.data_dir.join(TOKEN_FILE)).filter(|file| file.exists());
+    login.url = settings.server.base_url(settings.server.listen);
+    login.activation = stored_activation(settings, token_file.as_deref()).or(login.activation);
+    login.write(&profile).map(|_| ())
 }
 
 /// Formats the output for a new vault, in the order in which the user needs it.
@@ -369,9 +401,8 @@ fn created_text(
         }
         Err(reason) => {
             let url = settings.server.base_url(settings.server.listen);
-            let url = if url == DEFAULT_URL { String::new() } else { format!(" --url {}", quoted(&url)) };
             let _ = writeln!(text, "\nNot signed in: {reason}. In another terminal:\n");
-            let _ = writeln!(text, "  {} login{url} {flags}", program());
+            let _ = writeln!(text, "  {} login --url {} {flags}", program(), quoted(&url));
         }
     }
     if is_local {
@@ -427,7 +458,8 @@ async fn existing_text(
         _ => "ADDRESS".to_owned(),
     };
     let (re_enrol, list) = (settings.command_line("account re-enrol"), settings.command_line("account list"));
-    text += &format!("Sign in on the command line: {} login --email {}\n", program(), quoted(&email));
+    let log_in = format!("{} login --url {} --email {}", program(), quoted(base_url), quoted(&email));
+    text += &format!("Sign in on the command line: {log_in}\n");
     text += &format!("Lost the password or the authenticator? {re_enrol} --email {}\n", quoted(&email));
     text += &format!("Other accounts: {list}\nStop the server with Ctrl-C.\n");
     Ok(text)

@@ -75,7 +75,8 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
             if let Some(secret) = &shown.secret {
                 text.push_str(&format!("\n  signing secret  {secret}\n\n{SECRET_NOTE}\n"));
             }
-            text.push_str(&format!("\nNext: `orgvault receiver test {}` sends a test.", shown.id));
+            let test = target.command_line(&format!("receiver test {}", shown.id));
+            text.push_str(&format!("\nNext: `{test}` sends a test."));
             output.print(&shown, &text)
         }
         Asked::List => {
@@ -115,9 +116,8 @@ pub(crate) async fn run(target: &Target<'_>, command: Asked, output: Output) -> 
         }
         Asked::Test { id } => {
             let delivery = test(target, id).await.doing(|| format!("test receiver {id}"))?;
-            let text = format!(
-                "Queued a test event for receiver {id}. To see the result, run `orgvault receiver deliveries {id}`."
-            );
+            let deliveries = target.command_line(&format!("receiver deliveries {id}"));
+            let text = format!("Queued a test event for receiver {id}. To see the result, run `{deliveries}`.");
             output.print(&delivery, &text)
         }
         Asked::Deliveries { id, limit } => {

@@ -4,6 +4,7 @@ use crate::settings::Settings;
 use vault_cli::client::data::printable;
 use vault_cli::client::login::{Login, Profile};
 use vault_cli::failure::{Failure, flag_of, rejected};
+use vault_cli::text::program;
 use vault_client::{ClientError, OwnAccount, ProblemCode, Session};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
@@ -24,8 +25,7 @@ pub(crate) struct Remote {
     pub(super) account: OwnAccount,
     /// URL of the HTTP API.
     pub(super) url: String,
-    /// Command that logs in again.
-    log_in: String,
+    profile: Profile,
 }
 
 impl Remote {
@@ -35,12 +35,12 @@ impl Remote {
         let (url, log_in) = (login.url.clone(), profile.login_command());
         let session = login.session()?;
         let account = session.account().map_err(|error| refused(error, &log_in, "the server has no such path"))?;
-        Ok(Self { session, account, url, log_in })
+        Ok(Self { session, account, url, profile: profile.clone() })
     }
 
     /// Converts the result of a request. `object` is the message for an object that does not exist.
     pub(super) fn done<T>(&self, result: Result<T, ClientError>, object: &str) -> Result<T, Failure> {
-        result.map_err(|error| refused(error, &self.log_in, object))
+        result.map_err(|error| refused(error, &self.profile.login_command(), object))
     }
 }
 
@@ -88,6 +88,14 @@ impl Target<'_> {
         match self {
             Self::Database(settings, vault) => Ok((settings, vault)),
             Self::Server(_) => Err(Failure::usage(server_only(command, ""))),
+        }
+    }
+
+    /// Returns a shell command that runs `words` at the same place.
+    pub(super) fn command_line(&self, words: &str) -> String {
+        match self {
+            Self::Database(settings, _) => settings.command_line(words),
+            Self::Server(remote) => format!("{} {words} --profile {}", program(), remote.profile.as_str()),
         }
     }
 

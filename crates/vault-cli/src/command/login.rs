@@ -4,16 +4,16 @@ use crate::client::args::{LoginArgs, ProfileArg};
 use crate::client::login::{Login, Profile, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
-use crate::output::{Output, table};
+use crate::output::{Output, table, warn};
 use serde::Serialize;
 use std::path::Path;
-use vault_client::{BaseUrl, Client, ClientSettings, LoginRequest, ProblemCode};
+use vault_client::{BaseUrl, Client, ClientSettings, LoginRequest, ProblemCode, Session};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
 use vault_crypto::SystemClock;
 
 /// Default URL of the server, which `quickstart` serves.
-pub const DEFAULT_URL: &str = "http://127.0.0.1:8080/v1";
+const DEFAULT_URL: &str = "http://127.0.0.1:8080/v1";
 
 /// A login in JSON output, without its token.
 #[derive(Serialize)]
@@ -60,8 +60,8 @@ pub fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
         None => last.as_ref().filter(same_server).and_then(|login| login.ca_file.clone()),
     };
     let last_url = || last.as_ref().map_or_else(|| DEFAULT_URL.to_owned(), |login| login.url.clone());
-    // Keep the activation settings if the user logs in to the same server again.
-    let activation = last.as_ref().filter(same_server).and_then(|login| login.activation.clone());
+    // A login replaces only the session. The activation settings have an address of their own.
+    let activation = last.as_ref().and_then(|login| login.activation.clone());
     let url = url.clone().unwrap_or_else(last_url);
     let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
     require_encryption(&url, allow_http, "password and passcode")?;
@@ -82,19 +82,23 @@ pub fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     output.print(&shown, &format!("Logged in to {} as {} until {}.", login.url, login.email, login.expires_at))
 }
 
-/// Logs out. A login that has expired is only removed from this host.
+/// Logs out. The login is removed from this host also if it has expired, or if the server does not end it.
 pub fn log_out(ProfileArg { profile }: &ProfileArg, output: Output) -> Result<(), Failure> {
     let login = Login::read(profile)?;
-    let (url, email) = (login.url.clone(), login.email.clone());
-    let ended = match login.session()?.log_out() {
-        Ok(()) => true,
-        Err(error) if error.code() == Some(ProblemCode::InvalidToken) => false,
-        Err(error) => return Err(failure(&format!("log out of {url}"), &error)),
-    };
+    let (url, email, expires_at) = (login.url.clone(), login.email.clone(), login.expires_at.clone());
+    let session = login.session();
     Login::remove(profile)?;
-    let text = match ended {
-        true => format!("Logged {email} out of {url}."),
-        false => format!("The login of {email} to {url} had expired or was revoked. Removed it from this host."),
+    let not_ended = |cause: Failure| {
+        warn(&format!("the session was not ended and is valid until {expires_at}: {cause}"));
+        (false, format!("Removed the login of {email} to {url} from this host."))
+    };
+    let (ended, text) = match session.map(Session::log_out) {
+        Ok(Ok(())) => (true, format!("Logged {email} out of {url}.")),
+        Ok(Err(error)) if error.code() == Some(ProblemCode::InvalidToken) => {
+            (false, format!("The login of {email} to {url} had expired or was revoked. Removed it from this host."))
+        }
+        Ok(Err(error)) => not_ended(Failure::from(&error)),
+        Err(cause) => not_ended(cause),
     };
     let document = serde_json::json!({"profile": profile.as_str(), "url": url, "email": email, "ended": ended});
     output.print(&document, &text)

@@ -99,7 +99,11 @@ impl Integrations {
             mac_is_valid
         });
         let Some(stored) = found.first() else {
-            let detail = "is no issuer that this organization may trust; GET {base_url}/issuers lists them";
+            let detail = format!(
+                "is no issuer that this organization may trust: {0}. An operator adds it with `orgvault issuer add {0} \
+                 --issuer URL`",
+                request.issuer
+            );
             return Err(FieldError::new(format!("{field}/issuer"), FieldCode::NotAllowed, detail).into());
         };
         request.satisfies(&stored.issuer, field).map_err(Error::Invalid)?;
