@@ -297,6 +297,7 @@ async fn sts_refusals_are_distinguished() {
         ("InvalidIdentityToken", CheckReason::IssuerNotTrusted, false),
         ("ExpiredTokenException", CheckReason::ClockSkew, false),
         ("RegionDisabledException", CheckReason::WrongRegion, false),
+        ("PackedPolicyTooLarge", CheckReason::PolicyTooLarge, false),
         ("IDPRejectedClaim", CheckReason::Unexpected, false),
         ("InternalFailure", CheckReason::StoreError, false),
     ] {

@@ -162,6 +162,10 @@ reasons! {
     TooManyBuckets = "too-many-buckets",
         "A short-lived credential cannot be limited to this number of buckets: save fewer buckets in one \
          credential, or use vend prefer-short.";
+    /// Policy and tags of a session exceed the limit of the provider.
+    PolicyTooLarge = "policy-too-large",
+        "The session's policy and tags are too large for AWS: save fewer buckets or a shorter key_prefix in one \
+         credential. The operator can omit --session-tags, which shortens the request.";
     /// The provider issues no short-lived credentials for the requested lifetime.
     Lifetime = "lifetime",
         "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or \

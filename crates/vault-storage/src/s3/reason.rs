@@ -23,6 +23,7 @@ pub(super) fn of_code(code: &str) -> Option<CheckReason> {
         | "TemporaryRedirect"
         | "RegionDisabledException"
         | "IllegalLocationConstraintException" => CheckReason::WrongRegion,
+        "PackedPolicyTooLarge" => CheckReason::PolicyTooLarge,
         "NoSuchBucket" => CheckReason::BucketMissing,
         "NoSuchKey" | "NoSuchVersion" => CheckReason::ObjectMissing,
         "AccessDenied" | "AccessDeniedException" | "AllAccessDisabled" | "AccountProblem" | "InvalidObjectState" => {
