@@ -43,6 +43,7 @@ export const REMEDIES = {
   "no-account": "The connection string does not contain the storage account's name, so no short-lived credential can be issued: save it with AccountName, or use vend prefer-short.",
   "too-many-buckets": "A short-lived credential cannot be limited to this number of buckets: save fewer buckets in one credential, or use vend prefer-short.",
   "policy-too-large": "The session's policy and tags are too large for AWS: save fewer buckets or a shorter key_prefix in one credential. The operator can omit --session-tags, which shortens the request.",
+  "directory-bucket": "The server cannot check S3 Express directory buckets (--x-s3) or limit credentials to them: use vend raw, and test the credential with the tool of the job.",
   "lifetime": "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or increase the role's maximum session duration.",
   "trust-missing": "The provider does not accept this credential's subject. Apply the steps that `orgvault credential show ID --trust` prints.",
   "trust-open": "The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault credential show --trust` prints.",

@@ -161,6 +161,23 @@ async fn role_issues_keys_that_work_and_expire() {
     assert_eq!(storage.vend(&s3(&unknown), order.clone()).await.unwrap_err(), CheckReason::UnknownKey);
 }
 
+#[tokio::test]
+async fn directory_buckets_are_neither_requested_nor_limited() {
+    let names = support::Names::new(&[]);
+    let storage = names.storage(None);
+    for bucket in ["scratch--use1-az4--x-s3", "jobs--use1-az4--xa-s3"] {
+        let saved = json!({
+            "access_key_id": "AKIAUNKNOWNUNKNOWN12", "secret_access_key": "made/up+secret46", "bucket": bucket,
+            "region": "us-east-1", "role_arn": "arn:aws:iam::123456789012:role/exporter",
+        });
+        let report = check(&storage, &s3(&saved), &ALL[..1]).await;
+        assert_eq!(report, ["authenticate skipped directory-bucket", "list skipped directory-bucket"]);
+        let refusal = storage.vend(&s3(&saved), order(3_600)).await.unwrap_err();
+        assert_eq!(refusal, CheckReason::DirectoryBucket);
+    }
+    assert!(names.asked().is_empty());
+}
+
 /// Knows the store's name, and none below it.
 struct NoHostNames;
 

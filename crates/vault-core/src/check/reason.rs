@@ -166,6 +166,10 @@ reasons! {
     PolicyTooLarge = "policy-too-large",
         "The session's policy and tags are too large for AWS: save fewer buckets or a shorter key_prefix in one \
          credential. The operator can omit --session-tags, which shortens the request.";
+    /// An S3 Express directory bucket, which has another protocol.
+    DirectoryBucket = "directory-bucket",
+        "The server cannot check S3 Express directory buckets (--x-s3) or limit credentials to them: use vend raw, and \
+         test the credential with the tool of the job.";
     /// The provider issues no short-lived credentials for the requested lifetime.
     Lifetime = "lifetime",
         "The storage provider issues no short-lived credential for this lifetime: request a shorter one, or \

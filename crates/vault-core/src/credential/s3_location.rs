@@ -71,6 +71,12 @@ impl<'a> S3Location<'a> {
         url.as_ref().and_then(Url::host_str).is_some_and(|host| service_of_amazon(host).is_some())
     }
 
+    /// Returns whether `bucket` is a directory bucket of S3 Express, or an access point of one. Tools request it in its
+    /// zone, with keys of `CreateSession`.
+    pub fn is_directory(&self, bucket: &str) -> bool {
+        self.is_amazon() && ["--x-s3", "--xa-s3"].iter().any(|end| bucket.ends_with(end))
+    }
+
     /// Returns the address of the security token service: the saved one, that of AWS in the Region, or the storage
     /// itself.
     pub fn sts_address(&self) -> String {

@@ -15,7 +15,7 @@ use crate::probe::{Objects, Trial, each_bucket, examine, refused};
 use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
 use vault_core::activation::{S3Short, ShortData};
-use vault_core::check::{Check, CheckReason};
+use vault_core::check::{Check, CheckKind, CheckReason};
 use vault_core::credential::{Addressing, S3, S3Federated, S3Location};
 use vault_core::federation::FederationSubject;
 use vault_core::port::{ShortLived, VendOrder};
@@ -77,6 +77,11 @@ async fn check_bucket(
     keys: &AwsCredential,
     trial: &Trial,
 ) -> Vec<Check> {
+    if location.is_directory(name) {
+        let kinds = trial.operations.iter().map(|operation| CheckKind::Operation(*operation));
+        let kinds = std::iter::once(CheckKind::Authenticate).chain(kinds);
+        return kinds.map(|kind| Check::skipped(kind, CheckReason::DirectoryBucket)).collect();
+    }
     let style = location.addressing();
     let Some(address) = address_of(&location, name, style) else {
         return refused(CheckReason::Unexpected, &trial.operations);

@@ -12,6 +12,9 @@ const MAX_LENGTH: usize = 2_048;
 
 /// Returns the policy for a session of the role, or of the saved keys themselves.
 pub(super) fn narrowed_to(location: &S3Location<'_>) -> Result<String, CheckReason> {
+    if location.bucket.iter().any(|bucket| location.is_directory(bucket)) {
+        return Err(CheckReason::DirectoryBucket);
+    }
     let own = AwsPartition::of(&location.signing_region());
     let partition =
         location.role_arn.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
