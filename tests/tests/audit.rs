@@ -177,6 +177,14 @@ fn actions_are_listed_in_audit_log(database: Database) {
     let heading = output.lines().next().unwrap();
     assert!(heading.starts_with("TIME") && heading.ends_with("DETAILS") && output.contains(&acme.email), "{output}");
     assert!(!output.contains(&globex.email), "{output}");
+    let create = ["integration", "create", "--org", "Acme", "--name", "Etl Jobs", "--namespace", "a"];
+    let id = vault.json(&create)["id"].as_str().unwrap().to_owned();
+    let (short, subject) = (&id[id.len() - 8..], format!("integration:{id}"));
+    assert!(vault.run(&["integration", "list"]).done().stdout.contains(short));
+    for text in ["etl jobs", short, &id, &subject] {
+        let output = vault.run(&["audit", "list", "--subject", text]).done().stdout;
+        assert!(output.contains(&format!("Etl Jobs ({short})")) && output.lines().count() == 2, "{text}: {output}");
+    }
     let file = vault.scratch("export.jsonl");
     let export = ["audit", "list", "--json-lines", "--action", "credential.saved", "--output", file.to_str().unwrap()];
     let output = vault.run(&export).done();

@@ -652,10 +652,10 @@ pub(crate) struct AuditFilterArgs {
     /// Omit entries about reads of credentials' information and of the audit log
     #[arg(long)]
     pub(crate) no_reads: bool,
-    /// Only entries about this object: KIND:ID, an ID, or an account's e-mail address
+    /// Only entries about this object: KIND:ID, an ID, an account's e-mail address, or an integration's name or short ID
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
-    /// Only entries of this actor: account, integration, operator, system, an ID, or an account's e-mail address
+    /// Only entries of this actor: account, integration, operator, system, an ID, an account's e-mail address, or an integration's name or short ID
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
     /// Only entries about this namespace

@@ -459,15 +459,30 @@ fn job_lines(target: &Target<'_>, integration: &IssuedIntegration, file: Option<
     )
 }
 
-async fn list(target: &Target<'_>, org: Option<&str>, output: Output) -> Result<(), Failure> {
-    let shown = match target {
-        Target::Database(_, vault) => all(vault, org).await?,
+/// Returns the random end of an ID, which lists show and filters accept.
+pub(super) fn short_id(id: &str) -> &str {
+    id.len().checked_sub(8).and_then(|start| id.get(start..)).unwrap_or(id)
+}
+
+/// Returns IDs and names of the integrations of one organization, or of all.
+pub(super) async fn names(target: &Target<'_>, org: Option<&str>) -> Result<Vec<(String, String)>, Failure> {
+    let shown = listed(target, org).await?;
+    Ok(shown.into_iter().map(|one| (one.integration.id, one.integration.name)).collect())
+}
+
+async fn listed(target: &Target<'_>, org: Option<&str>) -> Result<Vec<Shown>, Failure> {
+    match target {
+        Target::Database(_, vault) => all(vault, org).await,
         Target::Server(remote) => {
             let org = target.organization(org)?;
             let found = remote.done(remote.session.integrations(), NO_INTEGRATION)?;
-            found.into_iter().map(|integration| Shown::new(org, integration)).collect()
+            Ok(found.into_iter().map(|integration| Shown::new(org, integration)).collect())
         }
-    };
+    }
+}
+
+async fn list(target: &Target<'_>, org: Option<&str>, output: Output) -> Result<(), Failure> {
+    let shown = listed(target, org).await?;
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
@@ -475,11 +490,12 @@ async fn list(target: &Target<'_>, org: Option<&str>, output: Output) -> Result<
             let expires = found.expires_at.clone().unwrap_or_else(|| "never".to_owned());
             let used = found.last_used_at.clone().unwrap_or_else(|| "never".to_owned());
             let previous = found.previous_token_until.clone().unwrap_or_default();
-            let (organization, name) = (row.organization.clone(), found.name.clone());
-            vec![organization, name, found.state.clone(), expires, used, previous, found.namespaces.join(" ")]
+            let (organization, name, id) = (row.organization.clone(), found.name.clone(), short_id(&found.id).into());
+            vec![organization, name, id, found.state.clone(), expires, used, previous, found.namespaces.join(" ")]
         })
         .collect();
-    let heading = ["ORGANIZATION", "NAME", "STATE", "EXPIRES", "TOKEN LAST USED", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
+    let heading =
+        ["ORGANIZATION", "NAME", "ID", "STATE", "EXPIRES", "TOKEN LAST USED", "PREVIOUS TOKEN UNTIL", "NAMESPACES"];
     output.print(&shown, &table(&heading, &rows))
 }
 

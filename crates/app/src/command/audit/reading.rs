@@ -1,6 +1,7 @@
 //! `orgvault audit list`.
 
 use super::super::account::accounts;
+use super::super::integration::{self, short_id};
 use super::super::organization::organization_id;
 use super::super::target::Target;
 use crate::audit::AuditLine;
@@ -18,6 +19,8 @@ use vault_cli::text::{counted, rfc3339};
 use vault_core::audit::AuditChange;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
+use vault_core::id::IntegrationId;
+use vault_core::integration::IntegrationName;
 use vault_core::port::AuditOrder;
 use vault_core::principal::{Principal, Scope};
 use vault_core::usecase::AuditFilter;
@@ -217,8 +220,9 @@ fn wire(filter: &AuditFilter, order: AuditOrder, page_size: usize) -> vault_clie
 
 /// Converts the flags to a query.
 async fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question, Failure> {
-    if let Some(org) = &args.org {
-        target.organization(Some(org))?;
+    let org = args.org.as_deref();
+    if org.is_some() {
+        target.organization(org)?;
     }
     let now = target.now();
     let filter = AuditFilter {
@@ -227,37 +231,58 @@ async fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question
         actions: args.action,
         denied: args.denied,
         without_reads: args.no_reads,
-        subject: account_id(target, args.subject).await?,
-        actor: account_id(target, args.actor).await?,
+        subject: object_id(target, org, args.subject).await?,
+        actor: object_id(target, org, args.actor).await?,
         namespace: args.namespace,
     };
     Ok(Question { org: args.org, filter })
 }
 
-/// Converts an e-mail address to the account's ID. Other text stays unchanged.
-async fn account_id(target: &Target<'_>, text: Option<String>) -> Result<Option<String>, Failure> {
+/// Converts the e-mail address of an account, or the name or short ID of an integration, to an ID. Other text stays
+/// unchanged.
+async fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>) -> Result<Option<String>, Failure> {
+    const KINDS: [&str; 4] = ["account", "integration", "operator", "system"];
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    if !text.contains('@') {
+    if text.contains(':') || KINDS.contains(&&*text) || text.parse::<IntegrationId>().is_ok() {
         return Ok(Some(text));
     }
-    let names = Names::of(target, None).await?;
-    let email = EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
-    let found = names.0.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
-    found
-        .map(Some)
-        .ok_or_else(|| Failure::new(format!("no account has the address {text}. For a deleted account, pass its ID")))
+    let names = Names::of(target, org).await?;
+    if text.contains('@') {
+        let email =
+            EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
+        let found = names.accounts.into_iter().find(|(_, address)| *address == email.as_str()).map(|(id, _)| id);
+        let absent = || format!("no account has the address {text}. For a deleted account, pass its ID");
+        return found.map(Some).ok_or_else(|| Failure::new(absent()));
+    }
+    let key = |name: &str| IntegrationName::parse(name, "").ok().map(|name| name.uniqueness_key());
+    let wanted = key(&text);
+    let is_meant = |id: &str, name: &str| short_id(id) == text || (wanted.is_some() && key(name) == wanted);
+    let mut found = names.integrations.into_iter().filter(|(id, name)| is_meant(id, name)).map(|(id, _)| id);
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(Failure::new(format!("several integrations match {text}. Pass an ID, or --org"))),
+        (Some(id), None) => Ok(Some(id)),
+        (None, _) => Ok(Some(text)),
+    }
 }
 
-/// Addresses of accounts by ID.
-struct Names(HashMap<String, String>);
+/// Addresses of accounts and names of integrations, by ID.
+struct Names {
+    accounts: HashMap<String, String>,
+    integrations: HashMap<String, String>,
+}
 
 impl Names {
     async fn of(target: &Target<'_>, org: Option<&str>) -> Result<Self, Failure> {
+        let integrations = integration::names(target, org).await?.into_iter().collect();
+        Ok(Self { accounts: Self::addresses(target, org).await?, integrations })
+    }
+
+    async fn addresses(target: &Target<'_>, org: Option<&str>) -> Result<HashMap<String, String>, Failure> {
         let vault = match target {
             Target::Database(_, vault) => vault,
             Target::Server(_) => {
                 let accounts = accounts(target, org).await?.into_iter();
-                return Ok(Self(accounts.map(|found| (found.account.id, found.account.email)).collect()));
+                return Ok(accounts.map(|found| (found.account.id, found.account.email)).collect());
             }
         };
         let scope = match org {
@@ -271,15 +296,17 @@ impl Names {
             names.extend(page.items.iter().map(|one| (one.grant.account.to_string(), one.grant.email.to_string())));
             cursor = page.next;
             if cursor.is_none() || names.len() >= MAX_ADDRESSES {
-                return Ok(Self(names));
+                return Ok(names);
             }
         }
     }
 
-    /// Replaces the ID in a text such as `account:<id>` by the account's address.
+    /// Replaces the ID in a text such as `account:<id>` by the account's address, or by the integration's name and short
+    /// ID.
     fn shown(&self, text: &str) -> String {
         let id = text.rsplit_once(':').map_or(text, |(_, id)| id);
-        self.0.get(id).cloned().unwrap_or_else(|| text.to_owned())
+        let integration = || self.integrations.get(id).map(|name| format!("{name} ({})", short_id(id)));
+        self.accounts.get(id).cloned().or_else(integration).unwrap_or_else(|| text.to_owned())
     }
 }
 
@@ -299,7 +326,7 @@ fn changed(entry: &AuditLine) -> Option<String> {
 fn row(entry: &AuditLine, names: &Names) -> Vec<String> {
     let actor = match (&entry.account, &entry.integration) {
         (Some(account), _) => names.shown(account),
-        (None, Some(integration)) => format!("integration:{integration}"),
+        (None, Some(integration)) => names.shown(&format!("integration:{integration}")),
         (None, None) => entry.actor.clone(),
     };
     let credentials = &entry.credentials;
