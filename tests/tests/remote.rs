@@ -113,8 +113,18 @@ impl Alike {
             created += &self.word(word);
             rest = after;
         }
-        // Columns are as wide as their longest cell.
-        (created + rest).split_whitespace().collect::<Vec<_>>().join(" ")
+        // Columns are as wide as their longest cell. A command that is printed names the place of the vault.
+        let text = created + rest;
+        let mut words = text.split_whitespace();
+        let mut kept = Vec::new();
+        while let Some(word) = words.next() {
+            match word {
+                "--profile" => drop(words.next()),
+                word if word.starts_with("--data-dir=") || word.starts_with("--database-") => {}
+                word => kept.push(word),
+            }
+        }
+        kept.join(" ")
     }
 
     fn word(&mut self, word: &str) -> String {
