@@ -10,10 +10,10 @@ use std::ops::Deref;
 use uuid::Uuid;
 
 /// Kind of an entity. Its text is stored, and part of the associated data of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
-    /// Whether a namespace may be activated.
+    /// State of a namespace.
     Namespace,
 }
 
@@ -55,7 +55,7 @@ impl EntityKey {
 }
 
 /// Index of a lookup. Its values are unique within an organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Index {
     /// Name of a namespace whose state was ever changed.

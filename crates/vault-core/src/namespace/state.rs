@@ -1,4 +1,4 @@
-//! Whether a namespace may be activated.
+//! States of namespaces.
 
 use super::Namespace;
 use crate::audit::{Affected, Subject};

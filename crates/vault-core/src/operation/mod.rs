@@ -54,14 +54,14 @@ pub trait Operation: PartialEq + Send + Sync + 'static {
     fn run(&self, unit: &Unit<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }
 
-/// Reason why an operation has no outcome. Unless it recorded a refusal, nothing of it is committed.
+/// Reason why an operation has no outcome. Nothing of it is committed.
 #[derive(Debug)]
 pub enum Failure {
     /// The principal is not authorized.
     Denied(Denial),
     /// A rule forbids the operation.
     Refused(Refusal),
-    /// A row is not as it was written. Names the row, never its content.
+    /// A row was changed outside the service. The error names the row, never its content.
     Damaged {
         /// The row.
         key: EntityKey,

@@ -75,7 +75,7 @@ impl<O: Operation> Work for Task<O> {
                 Err(Failure::Rows(error)) => return Err(error),
                 outcome => outcome.map(|((), outcome)| outcome),
             };
-            let commits = O::ACCESS == Access::Write && unit.commits(outcome.is_ok());
+            let commits = O::ACCESS == Access::Write && outcome.is_ok() && unit.commits();
             self.events = unit.into_events();
             self.outcome = Some(outcome);
             Ok(if commits { End::Commit } else { End::RollBack })

@@ -1,7 +1,7 @@
-//! What an operation works with: rows, ports without I/O, and who asks for it.
+//! Context of an operation: rows, ports without I/O, principal and time.
 
 use super::Failure;
-use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
+use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowState, SealedAuditRecord};
 use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
@@ -15,9 +15,11 @@ use futures_util::try_join;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 
-/// Number of the newest entries about a row that are compared with it. Two servers may order entries differently than their
-/// changes.
+/// Number of the newest entries about a row that are compared with it.
 const ENTRIES: usize = 8;
+/// Number of entries that are compared if the newest ones do not record the row. A change that waited for its lock, or of a
+/// server whose clock is behind, has an older entry than changes that were committed before it.
+const MORE_ENTRIES: usize = 10_000;
 
 /// One run of an operation in a transaction.
 pub struct Unit<'t> {
@@ -36,7 +38,6 @@ struct State {
     /// Rows that were written, for the audit entry.
     written: Vec<(RecordedRow, RowState)>,
     commits: bool,
-    commits_refusal: bool,
     /// Events of the run, which are emitted if it is committed.
     events: Vec<Event>,
 }
@@ -174,7 +175,7 @@ impl<'t> Unit<'t> {
         Ok(())
     }
 
-    /// Replaces an entity that was read, and is as it was last recorded.
+    /// Replaces an entity that was read, if its version is the last recorded one.
     ///
     /// # Errors
     /// - [`Refusal::NameTaken`] if a new value leads to another entity.
@@ -199,9 +200,15 @@ impl<'t> Unit<'t> {
         if active.is_some_and(|active| row.sealed.key() != Some(active)) {
             return Err(Failure::Overtaken);
         }
-        let newest = newest.iter().filter_map(|entry| entry.left(key.kind.recorded())).map(RowState::number).max();
-        if newest != Some(before.version()) {
-            return Err(Failure::Damaged { key, reason: "it is not as it was last recorded" });
+        let is_newest = |entries: &[AuditEntry]| {
+            let states = entries.iter().filter_map(|entry| entry.left(key.kind.recorded()));
+            states.map(RowState::number).max() == Some(before.version())
+        };
+        if !is_newest(&newest) {
+            let all = RecordedStates { limit: MORE_ENTRIES, ..recorded };
+            if newest.len() < ENTRIES || !is_newest(&self.rows.recorded(&all).await?) {
+                return Err(Failure::Damaged { key, reason: "its state differs from the last recorded one" });
+            }
         }
         if !replaced {
             return Err(Failure::Damaged { key, reason: "it changed during the transaction" });
@@ -238,7 +245,7 @@ impl<'t> Unit<'t> {
         self.append(organization, action, affected).await
     }
 
-    /// Commits without an entry: nobody requested the change, such as one of a rotation.
+    /// Commits without an entry, for changes that no principal requested, such as those of a rotation.
     pub fn commit_without_entry(&self) {
         self.state().commits = true;
     }
@@ -256,9 +263,8 @@ impl<'t> Unit<'t> {
         Ok(self.rows.append_entry(&entry).await?)
     }
 
-    pub(super) fn commits(&self, has_outcome: bool) -> bool {
-        let state = self.state();
-        if has_outcome { state.commits } else { state.commits_refusal }
+    pub(super) fn commits(&self) -> bool {
+        self.state().commits
     }
 
     pub(super) fn into_events(self) -> Vec<Event> {
