@@ -1,5 +1,6 @@
 """Tools as commands of `orgvault exec`, with emulated stores. The table in docs/jobs/exec.md is generated from the results."""
 
+import contextlib
 import http.client
 import http.server
 import os
@@ -109,12 +110,26 @@ files.pipe_file(f'{bucket}/{out}', files.cat_file(f'{bucket}/in/a.csv'))
 ]
 
 
+class QuietHandler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@contextlib.contextmanager
+def served(handler):
+    """Serves requests on a free port, and returns its address."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
 @pytest.fixture(scope="session")
 def strict_store(moto):
     """moto, as a store that refuses the default checksums of Amazon's tools."""
     host = urllib.parse.urlsplit(moto).netloc
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def respond(self):
@@ -138,13 +153,8 @@ def strict_store(moto):
 
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = respond
 
-        def log_message(self, *arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    with served(Handler) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -161,7 +171,7 @@ def google(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def token_server():
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self):
             content = b'{"access_token":"ya29.x","expires_in":3600,"token_type":"Bearer"}'
             self.send_response(200)
@@ -170,13 +180,8 @@ def token_server():
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, *arguments):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/token"
-    server.shutdown()
+    with served(Handler) as address:
+        yield f"{address}/token"
 
 
 @pytest.fixture(scope="session")

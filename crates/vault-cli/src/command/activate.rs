@@ -28,7 +28,7 @@ pub fn run(args: &mut ActivateArgs, base_path: Option<&str>, output: Output) -> 
     let mut received = listener.activate_within(&args.wanted.request(), args.listener.wait())?;
     received.warn_of_clock();
     if form == Form::Json {
-        received.clock_ahead = 0; // print the response as it is
+        received.clock_ahead = 0; // print the times of the response
     }
     let mut opened = Opened::read(received)?;
     let chosen = args.choice.narrow(&mut opened).and_then(|()| Ok(args.choice.of(&opened, form == Form::Json)?));

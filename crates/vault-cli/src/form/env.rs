@@ -40,7 +40,7 @@ pub struct EnvironmentVariables {
     pub files: Vec<PrivateFile>,
     /// Response of the endpoint of [`EnvironmentVariables::for_served_command`].
     pub answer: Option<EndpointAnswer>,
-    /// Whether the AWS tools' configuration sets [`CHECKSUMS`] to [`WHEN_REQUIRED`], unless the user's contains them.
+    /// True if the AWS tools' configuration sets [`CHECKSUMS`] to [`WHEN_REQUIRED`], unless the user's contains them.
     pub limits_checksums: bool,
     kind: CredentialType,
     /// Prefix of rclone's own variables for the remote.

@@ -45,16 +45,14 @@ impl Operation for ListFrozen {
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<FrozenNamespace>, Failure> {
         permit(unit, self.scope)?;
         unit.authorize().await?;
-        let after = self.after.clone().map(|NamePosition { organization, name }| (organization, name));
-        let after = after.unwrap_or((OrganizationId::from_bytes([0; 16]), String::new()));
-        frozen(unit, self.organization(), after, self.limit).await
+        frozen(unit, self.organization(), self.after.clone(), self.limit).await
     }
 }
 
 async fn frozen(
     unit: &Unit<'_>,
     of: Option<OrganizationId>,
-    after: (OrganizationId, String),
+    after: Option<NamePosition>,
     limit: usize,
 ) -> Result<Vec<FrozenNamespace>, Failure> {
     let states = unit.list::<NamespaceState>(Index::FrozenNamespace, of, after, limit).await?;
@@ -115,8 +113,9 @@ impl Operation for ListNamespaces {
             namespace.as_str().clone_into(&mut last);
             listed.insert(namespace.clone(), ListedNamespace { namespace, credentials, frozen_at: None });
         }
+        let position = NamePosition { organization: *organization, name: from.to_owned() };
         for FrozenNamespace { namespace, frozen_at, .. } in
-            frozen(unit, Some(*organization), (*organization, from.to_owned()), *limit).await?
+            frozen(unit, Some(*organization), Some(position), *limit).await?
         {
             let unused = ListedNamespace { namespace: namespace.clone(), credentials: 0, frozen_at: None };
             listed.entry(namespace).or_insert(unused).frozen_at = Some(frozen_at);

@@ -100,7 +100,7 @@ pub struct InspectedEntity {
     pub version: i64,
     /// Subject of its audit entries.
     pub affected: Affected,
-    /// Whether all its values lead to it.
+    /// True if all its values lead to it.
     pub is_found: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::id::OrganizationId;
 use crate::port::{RowsError, SealError};
 use crate::principal::Denial;
 
-/// Whether an operation writes.
+/// Access of an operation to rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It reads one snapshot.
@@ -44,7 +44,7 @@ pub enum Access {
 pub trait Operation: PartialEq + Send + Sync + 'static {
     /// What it returns.
     type Outcome: Send + 'static;
-    /// Whether it writes.
+    /// Its access to rows.
     const ACCESS: Access;
 
     /// Organization whose rows it uses, if it is one: for the lock, fair scheduling and the node that stores them.

@@ -6,7 +6,7 @@ use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
 use crate::organization::OrganizationState;
-use crate::port::{EntityRow, EntitySealer, Event, LookupPosition, RecordedStates, Rows};
+use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows};
 use crate::principal::{Denial, Principal, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
@@ -28,7 +28,7 @@ pub struct Unit<'t> {
     environment: &'t Environment,
     principal: &'t Principal,
     now: Timestamp,
-    /// Whether all existing keys were loaded for this run.
+    /// True if all existing keys were loaded for this run.
     keys_are_loaded: bool,
     state: Mutex<State>,
 }
@@ -128,7 +128,7 @@ impl<'t> Unit<'t> {
         &self,
         index: Index,
         of: Option<OrganizationId>,
-        mut after: LookupPosition,
+        mut after: Option<NamePosition>,
         limit: usize,
     ) -> Result<Vec<Opened<E>>, Failure> {
         let mut listed = Vec::new();
@@ -137,7 +137,7 @@ impl<'t> Unit<'t> {
             let rows = self.rows.listed_entities(index, of, after.clone(), wanted).await?;
             let is_last = rows.len() < wanted;
             for (value, row) in rows {
-                after = (row.key.organization, value);
+                after = Some(NamePosition { organization: row.key.organization, name: value });
                 match Opened::<E>::open(self.sealer, &row) {
                     Ok(opened) if opened.lookups().iter().any(|lookup| lookup.index == index) => listed.push(opened),
                     Ok(_) => {}

@@ -3,7 +3,7 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{RecordedStates, StoreError};
+use super::{NamePosition, RecordedStates, StoreError};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::entity::{EntityKey, Index};
 use crate::id::{KeyId, OrganizationId};
@@ -57,9 +57,6 @@ pub struct LookupRow {
     pub id: Uuid,
 }
 
-/// Position of a lookup in a list: its organization and its value.
-pub type LookupPosition = (OrganizationId, String);
-
 /// Entities of all kinds, and the values by which they are found.
 pub trait EntityRows: Send + Sync {
     /// Reads an entity.
@@ -82,7 +79,7 @@ pub trait EntityRows: Send + Sync {
         &self,
         index: Index,
         of: Option<OrganizationId>,
-        after: LookupPosition,
+        after: Option<NamePosition>,
         limit: usize,
     ) -> Reply<'_, Vec<(String, EntityRow)>>;
 
@@ -99,7 +96,7 @@ pub trait EntityRows: Send + Sync {
     fn leave(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool>;
 }
 
-/// What authorizes principals. In a transaction that writes, what is read stays unchanged until it ends.
+/// Facts that authorize principals. In a transaction that writes, they stay unchanged until it ends.
 pub trait AuthorityRows: Send + Sync {
     /// Reads the facts about a session at `now`.
     fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts>;
@@ -149,7 +146,7 @@ pub trait RowStore: Send + Sync {
 /// Port that seals the documents of entities with the active instance key, and opens them with all existing ones. Without
 /// I/O, so it can be used in a transaction.
 pub trait EntitySealer: Send + Sync {
-    /// Returns the active instance key, as far as it is loaded.
+    /// Returns the loaded instance key that seals documents.
     fn active_key(&self) -> KeyId;
 
     /// Returns whether the key that sealed a document is loaded, or the document names none.

@@ -1,4 +1,4 @@
-//! What authorizes principals.
+//! Facts that authorize principals.
 
 use super::{TxRows, several, then};
 use crate::db::{Share, Unlocked, locked};

@@ -13,7 +13,7 @@ use diesel::{
 use uuid::Uuid;
 use vault_core::entity::{EntityKey, Index};
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::port::{EntityRow, EntityRows, LookupPosition, LookupRow, Reply};
+use vault_core::port::{EntityRow, EntityRows, LookupRow, NamePosition, Reply};
 use vault_core::sealed::Blob;
 
 const TABLE: &str = "entities";
@@ -109,9 +109,12 @@ impl EntityRows for TxRows<'_> {
         &self,
         index: Index,
         of: Option<OrganizationId>,
-        (organization, value): LookupPosition,
+        after: Option<NamePosition>,
         limit: usize,
     ) -> Reply<'_, Vec<(String, EntityRow)>> {
+        // Every value sorts after the empty text.
+        let after = after.map(|after| (after.organization.stored(), after.name));
+        let (organization, value) = after.unwrap_or((BEFORE_ALL_IDS, String::new()));
         let columns = (lookups::value, StoredEntity::as_select());
         let is_it = entities::organization_id.eq(lookups::organization_id).and(entities::id.eq(lookups::id));
         let led = lookups::table.inner_join(entities::table.on(is_it.and(entities::kind.eq(index.kind().as_str()))));
@@ -122,7 +125,6 @@ impl EntityRows for TxRows<'_> {
                 self.tx.page(own.order(lookups::value).select(columns), limit)
             }
             None => {
-                let organization = organization.stored();
                 let same = lookups::organization_id.eq(organization).and(lookups::value.gt(value));
                 let all = led.filter(lookups::organization_id.gt(organization).or(same));
                 let order = (lookups::organization_id, lookups::value);

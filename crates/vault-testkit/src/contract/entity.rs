@@ -16,7 +16,7 @@ use vault_core::principal::Principal;
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// A change that the rules do not allow, as by somebody with access to the database.
+/// A change that the rules do not allow, as by a user with access to the database.
 #[derive(Clone, Debug, PartialEq)]
 struct Tamper {
     organization: OrganizationId,
@@ -96,7 +96,7 @@ fn is_damaged<T>(outcome: Result<T, vault_core::Error>) -> bool {
     matches!(outcome.decided(), Err(Refusal::Damaged { table: "entities", .. }))
 }
 
-/// What an operation writes is rolled back if it records nothing.
+/// Rows of an operation that records nothing are rolled back.
 pub async fn operation_that_records_nothing_changes_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let SetFrozen { namespace, id, .. } = world.freeze("forgotten", true);

@@ -115,39 +115,19 @@ pub(super) trait Settled<T> {
     fn decided(self) -> Result<T, Refusal>;
 }
 
-impl<T> Settled<T> for Result<T, StoreError> {
+impl<T, E: Into<Error>> Settled<T> for Result<T, E> {
     fn settled(self) -> Result<T, Denial> {
-        match self {
-            Ok(outcome) => Ok(outcome),
-            Err(StoreError::Denied(denial)) => Err(denial),
-            Err(error) => panic!("the store failed: {error:?}"),
-        }
+        self.map_err(|error| match error.into() {
+            Error::Denied(denial) => denial,
+            error => panic!("the store failed: {error:?}"),
+        })
     }
 
     fn decided(self) -> Result<T, Refusal> {
-        match self {
-            Ok(outcome) => Ok(outcome),
-            Err(StoreError::Refused(refusal)) => Err(refusal),
-            Err(error) => panic!("the store failed: {error:?}"),
-        }
-    }
-}
-
-impl<T> Settled<T> for Result<T, Error> {
-    fn settled(self) -> Result<T, Denial> {
-        match self {
-            Ok(outcome) => Ok(outcome),
-            Err(Error::Denied(denial)) => Err(denial),
-            Err(error) => panic!("the operation failed: {error:?}"),
-        }
-    }
-
-    fn decided(self) -> Result<T, Refusal> {
-        match self {
-            Ok(outcome) => Ok(outcome),
-            Err(Error::Refused(refusal)) => Err(refusal),
-            Err(error) => panic!("the operation failed: {error:?}"),
-        }
+        self.map_err(|error| match error.into() {
+            Error::Refused(refusal) => refusal,
+            error => panic!("the store failed: {error:?}"),
+        })
     }
 }
 

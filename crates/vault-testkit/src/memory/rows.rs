@@ -16,7 +16,7 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditRows, AuthorityRows, EntityRow, EntityRows, LookupPosition, LookupRow, NamespaceRows, RecordedStates, Reply,
+    AuditRows, AuthorityRows, EntityRow, EntityRows, LookupRow, NamePosition, NamespaceRows, RecordedStates, Reply,
     RowStore, Rows, StoreError,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
@@ -93,14 +93,14 @@ impl EntityRows for MemoryRows<'_> {
         &self,
         index: Index,
         of: Option<OrganizationId>,
-        (organization, value): LookupPosition,
+        after: Option<NamePosition>,
         limit: usize,
     ) -> Reply<'_, Vec<(String, EntityRow)>> {
         let state = self.state();
         let leading = state.lookups.iter().filter(|((owner, name, own), _)| {
             *name == index.as_str()
                 && of.is_none_or(|of| of == *owner)
-                && (*owner, own.as_str()) > (organization, value.as_str())
+                && after.as_ref().is_none_or(|after| (*owner, own.as_str()) > (after.organization, after.name.as_str()))
         });
         let rows = leading.filter_map(|((owner, _, value), id)| {
             let key = EntityKey { organization: *owner, kind: index.kind(), id: *id };

@@ -82,7 +82,7 @@ pub(super) async fn authorize_and_share(
     }
 }
 
-/// Whether a namespace is frozen. An operation that freezes locks every integration of the organization first: a namespace that
+/// Returns whether a namespace is frozen. An operation that freezes locks every integration of the organization first: a namespace that
 /// is not frozen stays so while another transaction has locked one of them.
 pub(super) fn is_frozen<'t>(tx: &'t Tx<'_>, organization: IdBytes, namespace: &Namespace) -> Reply<'t, bool> {
     let frozen = lookup_of(organization, Index::FrozenNamespace.as_str(), namespace.as_str().to_owned());
