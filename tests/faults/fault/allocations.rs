@@ -225,6 +225,10 @@ impl<'a> Memory<'a> {
     }
 
     fn finish(mut self) -> Outcome {
+        if self.may_abort {
+            drop(self.rig.server.take());
+            self.serve();
+        }
         let exported = self.rig.vault.run(&["audit", "list", "--json-lines"]).done().stdout;
         match self.rig.listed() {
             Ok(listed) => self.rig.report.losses.extend(half_done(&listed, &exported)),
