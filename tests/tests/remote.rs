@@ -264,6 +264,7 @@ const TABLE: &[&[&str]] = &[
     &["receiver", "test", RECEIVER],
     &["receiver", "deliveries", RECEIVER],
     &["audit", "list", "--org", "--action", "receiver.removed", "--subject", "absent@example.com"],
+    &["audit", "list", "--org", "--actor", "absent"],
     &["audit", "list", "--org", "--namespace", "absent"],
 ];
 

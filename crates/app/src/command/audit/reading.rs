@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use vault_cli::failure::{Failure, NO_ORGANIZATION};
 use vault_cli::output::{Output, table};
 use vault_cli::text::{counted, rfc3339};
-use vault_core::audit::AuditChange;
+use vault_core::audit::{AuditChange, Subject};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::id::IntegrationId;
@@ -243,7 +243,10 @@ async fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question
 async fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>) -> Result<Option<String>, Failure> {
     const KINDS: [&str; 4] = ["account", "integration", "operator", "system"];
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    if text.contains(':') || KINDS.contains(&&*text) || text.parse::<IntegrationId>().is_ok() {
+    let is_subject = [Subject::Instance, Subject::Vault, Subject::Namespace, Subject::UnknownAddresses, Subject::Audit]
+        .iter()
+        .any(|subject| subject.text() == text);
+    if text.contains(':') || KINDS.contains(&&*text) || is_subject || text.parse::<IntegrationId>().is_ok() {
         return Ok(Some(text));
     }
     let names = Names::of(target, org).await?;
@@ -261,7 +264,9 @@ async fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>)
     match (found.next(), found.next()) {
         (Some(_), Some(_)) => Err(Failure::new(format!("several integrations match {text}. Pass an ID, or --org"))),
         (Some(id), None) => Ok(Some(id)),
-        (None, _) => Ok(Some(text)),
+        (None, _) => Err(Failure::new(format!(
+            "no integration has the name or short ID {text}. For a deleted integration or another object, pass its ID"
+        ))),
     }
 }
 
