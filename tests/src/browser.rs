@@ -254,7 +254,8 @@ impl Browser {
     #[track_caller]
     pub fn paste(&self, label: &str, text: &str) {
         let script = "const [control, text] = arguments; control.focus(); \
-            document.execCommand('insertText', false, text);";
+            control.setRangeText(text, control.selectionStart, control.selectionEnd, 'end'); \
+            control.dispatchEvent(new InputEvent('input', {bubbles: true, inputType: 'insertFromPaste'}));";
         let control = json!({ELEMENT: self.control(label)});
         self.script(script, &[control, json!(text)]);
     }

@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 62] = [
+pub const POLICY: [Rule; 63] = [
     //                                                                      Anon.   LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -97,6 +97,7 @@ pub const POLICY: [Rule; 62] = [
     rule("POST",   "{base}/logout",                   "204",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("PATCH",  "{base}/organization-vault",       "201",               "401 401 401 401 401 401 403 yes yes yes"),
     rule("GET",    "{base}/organization-vault",       "200",               "401 401 401 401 401 401 yes yes yes yes"),
+    rule("POST",   "{base}/organization-vault/read",  "200",               "401 401 401 401 401 401 403 yes yes yes"),
     rule("GET",    "{base}/organization-vault/{id}",  "200",               "401 401 401 401 401 401 yes yes yes 404"),
     rule("DELETE", "{base}/organization-vault/{id}",  "204",               "401 401 401 401 401 401 403 yes yes 404"),
 

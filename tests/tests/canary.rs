@@ -110,7 +110,10 @@ impl Secrets {
 fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answer> {
     let client = session.client();
     let mut answers = Vec::new();
+    let read = |text: &str| session.call("POST", "/v1/organization-vault/read").json(&json!({"text": text})).send();
     for body in secrets.bodies() {
+        read(&body["data"].to_string()).expect(200); // returns the secrets to their sender
+        answers.push(read(&format!("AWS_ACCESS_KEY_ID=k\nendpoint=/{}", body["data"])).expect(200));
         let saved = session.try_save(&body).expect(201);
         let id = saved.json()["id"].as_str().unwrap().to_owned();
         answers.extend([saved, session.show(&id)]);

@@ -45,8 +45,15 @@ fn a72_no_secret_stays_in_memory() {
     let mark = format!("{:x}", std::process::id());
     let of = |name: &str| format!("Cn{mark}/{name}+Zq7~&=<Vx0123456789");
     let mut canaries = Canaries::new();
-    let secrets =
-        ["password", "wrong password", "secret access key", "session token", "next secret", "compared secret"];
+    let secrets = [
+        "password",
+        "wrong password",
+        "secret access key",
+        "session token",
+        "next secret",
+        "compared secret",
+        "pasted secret",
+    ];
     for name in secrets {
         canaries.add(name, of(name));
     }
@@ -74,6 +81,11 @@ fn a72_no_secret_stays_in_memory() {
         assert!(opened.contains("session_token"), "{opened}");
         body["data"]["secret_access_key"] = of("compared secret").into();
         session.matches(&id, &body).expect(200);
+        let pasted = ["AWS_SECRET_ACCESS_KEY", "password"].map(|name| format!("{name}='{}'\n", of("pasted secret")));
+        for text in [pasted.concat(), json!({"a": body["data"], "b": {"secret_key": of("pasted secret")}}).to_string()]
+        {
+            session.call("POST", "/v1/organization-vault/read").json(&json!({"text": text})).send().expect(200);
+        }
         session.log_out().expect(204);
     }
 

@@ -254,6 +254,7 @@ impl Stage {
             ("POST", "{base}/enrol/invitation") => json!({"enrolment_code": "no code"}),
             ("POST", "{base}/enrol/confirm") => json!({"enrolment_code": "no code", "passcode": passcode}),
             ("PATCH", "{base}/organization-vault") => small("policy", self.number() as usize),
+            ("POST", "{base}/organization-vault/read") => json!({"text": "https://files.example/a"}),
             ("POST", "{base}/organization-vault/{id}/versions") => {
                 json!({"data": small("policy", self.number() as usize)["data"]})
             }

@@ -1,6 +1,6 @@
 //! Requests and responses of `…/organization-vault`.
 
-use crate::WireJson;
+use crate::{WireJson, WireSecret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -63,6 +63,54 @@ impl<L> Default for DescribeRequest<L> {
     fn default() -> Self {
         Self { labels: None, description: None, expires_at: None, vend: None }
     }
+}
+
+/// Text that contains credentials of other programs.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ReadRequest {
+    /// The text, such as a profile, variables, a connection string or JSON of a tool.
+    pub text: WireSecret,
+}
+
+/// A credential in a text, or the reason why it cannot be saved.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadEntry {
+    /// Name in the text. Empty if it has none.
+    pub name: String,
+    /// Credential type. Absent if the entry is refused.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The fields that the text sets, as a save accepts them. Required fields may be missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<WireJson>,
+    /// Expiry in RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// Names in the text that set no field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// What must be added, although the type does not require it: the endpoint or the storage account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs: Option<ReadViolation>,
+    /// Why the entry cannot be saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<ReadViolation>,
+}
+
+/// An error in a text. It contains no value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadViolation {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Name in the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// Explanation for a person.
+    pub reason: String,
 }
 
 /// Response to a save.

@@ -43,8 +43,8 @@ pub use audit::{AuditItem, AuditedChange, AuditedCredential};
 pub use check::CheckItem;
 pub use credential::{
     CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,
-    MatchedCredential, PromoteRequest, ProviderTrust, ProviderTrustStep, ReplaceRequest, ReplacedCredential,
-    SaveRequest, SavedCredential, VersionItem,
+    MatchedCredential, PromoteRequest, ProviderTrust, ProviderTrustStep, ReadEntry, ReadRequest, ReadViolation,
+    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
 };
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, InvitationItem, InvitationRequest, Totp};
 pub use integration::{

@@ -10,7 +10,6 @@ pub mod completion;
 pub mod failure;
 pub mod form;
 pub mod hardening;
-mod import;
 mod manifest;
 pub mod output;
 pub mod secret_file;

@@ -7,12 +7,13 @@ import * as session from './session.js';
  * @typedef {{id: string, type: CredentialType, namespace: string, information?: Record<string, any>, version: number,
  *   created_at: string, updated_at: string, labels?: Record<string, string>, vend: 'any' | 'short', health: Health,
  *   description?: string, expires_at?: string, last_activated_at?: string, staged_version?: number, previous_version?: number, previous_version_until?: string, damaged?: boolean}} Credential
- * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link'} SecretType
- * @typedef {SecretType | 's3-federated' | 'azure-federated' | 'gcs-federated'} CredentialType
+ * @typedef {'s3' | 'azure_identity' | 'gcs' | 'direct-link' | 's3-federated' | 'azure-federated' | 'gcs-federated'} CredentialType
  * @typedef {{issuer: string, subject: string, audience: string, steps: {title: string, language: string, text: string}[]}} ProviderTrust
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
  * @typedef {{integration: string, at: string, expires_at: string, ended_at?: string, version: number, form: string, purpose?: string, workload?: string}} Use
+ * @typedef {{line: number, field?: string, reason: string}} ReadViolation
+ * @typedef {{name: string, type?: CredentialType, data?: Record<string, any>, expires_at?: string, left_out?: string[], needs?: ReadViolation, refused?: ReadViolation}} ReadEntry
  * @typedef {'admin' | 'editor' | 'viewer'} Role
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,

@@ -4,16 +4,16 @@ import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
-import formats from './formats.js';
-import { recognize } from './paste.js';
 import { TYPE_NAMES, isKeyless, load, place } from './credentials.js';
 import { linkExpiry } from './times.js';
 import { rotationSteps } from './rotation-steps.js';
-import { saveSeveral } from './save-several.js';
+import { buckets, saveSeveral, titleOf } from './save-several.js';
 import * as session from './session.js';
 
 /**
  * @typedef {import('./api.js').CredentialType} CredentialType
+ * @typedef {import('./api.js').ReadEntry} ReadEntry
+ * @typedef {import('./save-several.js').Key} Key
  * @typedef {import('./forms.js').Field} Field
  * @typedef {import('./forms.js').FieldOptions & {name: string, common?: boolean}} Shape
  */
@@ -60,15 +60,6 @@ export function readLabels(text) {
 }
 
 const BUCKETS_HINT = 'Separate several buckets with commas.';
-/**
- * The bucket, or the list of buckets.
- * @param {string} text
- */
-const buckets = (text) => {
-  const names = text.split(',').map((name) => name.trim()).filter(Boolean);
-  return names.length > 1 ? names : names[0];
-};
-
 /** The object at the provider that must trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
 const TRUSTING = { 's3-federated': 'role', 'azure-federated': 'application or managed identity', 'gcs-federated': 'workload identity provider or service account' };
 
@@ -132,13 +123,12 @@ const SHAPES = {
 };
 
 /**
- * The data of a request from the texts of its fields.
- * @param {CredentialType} type
- * @param {Record<string, string>} values
+ * A value of a request as its field shows it.
+ * @param {string} name
+ * @param {any} value
  */
-function dataOf(type, values) {
-  return Object.fromEntries(SHAPES[type].flatMap(({ name, parse }) => values[name] ? [[name, parse ? parse(values[name] ?? '') : values[name]]] : []));
-}
+const shown = (name, value) => typeof value !== 'object' ? String(value)
+  : name === 'headers' ? Object.entries(value).map((header) => header.join(': ')).join('\n') : JSON.stringify(value);
 
 /**
  * The text of a file: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
@@ -147,7 +137,7 @@ function dataOf(type, values) {
 async function decoded(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
-  return new TextDecoder(encoding).decode(bytes);
+  return new TextDecoder(encoding, { fatal: true }).decode(bytes);
 }
 
 /**
@@ -272,7 +262,7 @@ class CredentialForm extends Page {
     const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
       label: 'Paste a key, profile, connection string or link', rows: this.#mode === 'save' ? 4 : 2, mono: true,
-      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
+      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The server reads the text and does not keep it.',
     });
     text.row.querySelector('.optional')?.remove();
     // No list of endings: the file ~/.aws/credentials has none.
@@ -287,101 +277,115 @@ class CredentialForm extends Page {
       act();
       if (document.activeElement === document.body) text.control.focus();
     } }, name))));
-    const take = (/** @type {import('./paste.js').Recognized} */ one) => {
+    const take = (/** @type {Key} */ one) => {
       const held = [...this.#data.values()].some(({ control }) => control.value !== '');
-      const { url } = one.values;
+      const { url } = one.data;
       if (one.type !== this.#type) {
         if (url && this.#type === 's3' && held) {
-          const endpoint = url;
           ask('Is this link the endpoint of the storage?', [
-            ['Use it as the endpoint', () => fill({ ...one, type: 's3', values: { endpoint }, place: true })],
+            ['Use it as the endpoint', () => fill({ ...one, type: 's3', data: { endpoint: url } })],
             ...(choose ? [/** @type {[string, () => void]} */ (['No, it is what is to be saved', () => { choose('direct-link'); fill(one); }])] : [])]);
           return;
         }
         if (!choose) {
-          say(`That is ${one.source}, but this credential is of type ${TYPE_NAMES[this.#type]}.`);
+          say(`The text is of type ${TYPE_NAMES[one.type]}, but this credential is of type ${TYPE_NAMES[this.#type]}.`);
           return;
         }
         if (held) {
-          ask(`That is ${one.source}. Taking it over empties the fields that are filled in.`, [[`Change the type to ${TYPE_NAMES[one.type]}`, () => { choose(one.type); fill(one); }], ['Keep the fields', () => say('Nothing was changed.')]]);
+          ask(`The text is of type ${TYPE_NAMES[one.type]}. Taking it over empties the fields that are filled in.`, [[`Change the type to ${TYPE_NAMES[one.type]}`, () => { choose(one.type); fill(one); }], ['Keep the fields', () => say('Nothing was changed.')]]);
           return;
         }
         choose(one.type);
       }
       fill(one);
     };
-    const fill = (/** @type {import('./paste.js').Recognized} */ one) => {
+    const fill = (/** @type {Key} */ one) => {
+      const { data } = one;
       let filled = 0;
+      // The address of a bucket or an endpoint completes the key in the form.
+      const isKey = Object.keys(data).some((name) => !['bucket', 'key_prefix', 'endpoint'].includes(name));
       // Fields of another key must not remain: its endpoint would be this key's.
-      if (!one.place && one.values.access_key_id && this.#mode === 'save') for (const [name, target] of this.#data) if (!one.values[name] && this.#filled.has(name)) target.write('');
-      if (!one.place) this.#filled = new Set(Object.keys(one.values));
-      for (const [name, value] of Object.entries(one.values)) {
+      if (data.access_key_id && this.#mode === 'save') for (const [name, target] of this.#data) if (!(name in data) && this.#filled.has(name)) target.write('');
+      if (isKey) this.#filled = new Set(Object.keys(data));
+      for (const [name, value] of Object.entries(data)) {
         const target = this.#data.get(name);
         if (!target) continue;
-        target.write(value);
+        target.write(shown(name, value));
         target.refuse('');
         target.row.closest('details')?.setAttribute('open', '');
         filled += 1;
       }
       // A key without a session token is not completed by that of the key before.
-      if (!one.place && one.values.access_key_id && !one.values.session_token) this.#data.get('session_token')?.write('');
-      const expiry = one.expiresAt ?? (one.values.url && linkExpiry(one.values.url));
+      if (data.access_key_id && !data.session_token) this.#data.get('session_token')?.write('');
+      const expiry = one.expires_at ?? (data.url && linkExpiry(data.url));
       if (expiry && this.#expires) {
         this.#expires.write(writeTime(expiry));
         this.#expires.row.closest('details')?.setAttribute('open', '');
       }
       this.#reveal(one.name);
-      const source = one.source.replace(/^(the|an?) /, '').replace(/\[(.*)\]/, '“$1”');
-      const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${source.charAt(0).toUpperCase()}${source.slice(1)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
+      const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${titleOf(one)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
         h('button', { type: 'button', class: 'quiet', 'aria-label': 'Clear what was filled in', onclick: () => {
-          for (const name of Object.keys(one.values)) this.#data.get(name)?.write('');
+          for (const name of Object.keys(data)) this.#data.get(name)?.write('');
           if (expiry) this.#expires?.write('');
           say('Cleared.');
           text.control.focus();
         } }, '✕'));
       say(chip, this.#next,
-        one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
-        one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
+        one.needs && h('p', { class: 'note warn' }, said(one.needs)),
+        one.left_out && h('p', { class: 'hint' }, `Left out: ${one.left_out.join(', ')}.`));
       // With nothing left to fill in, Enter saves.
       const next = this.#showNext()?.control ?? box.closest('form')?.querySelector('[type="submit"]');
       if (next instanceof HTMLElement) next.focus();
       this.typed = true;
     };
-    const parse = (/** @type {string} */ pasted) => {
-      if (!pasted.trim()) return false;
-      const all = recognize(pasted);
+    const said = (/** @type {import('./api.js').ReadViolation} */ { field: name, reason }) => `${name ? `${name}: ` : ''}${reason}.`;
+    const accept = (/** @type {ReadEntry} */ one) => {
+      if (one.refused) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${said(one.refused)}`));
+      else take(/** @type {Key} */ (one));
+    };
+    /** Reads `given` and removes it from the box, because recognized secrets must not stay visible. */
+    const read = async (/** @type {string} */ given) => {
+      if (!given.trim()) return;
+      say('Reading…');
+      /** @type {ReadEntry[]} */
+      let all;
+      try {
+        all = (await call('POST', '/organization-vault/read', { body: { text: given } })).body;
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        say(h('p', { class: 'note warn' }, error.code === 'too-large' ? 'The text is too long: at most 64 KiB.' : `${error.title}. ${error.detail}`));
+        return;
+      }
       const [first] = all;
       if (!first) {
         this.#reveal();
         say('Not recognized: fill in the fields below.');
-        return false;
+        return;
       }
-      const accept = (/** @type {import('./paste.js').Entry} */ one) => {
-        if ('refused' in one) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${one.refused.field ? `${one.refused.field}: ` : ''}${formats.reasons[one.refused.reason]}.`));
-        else take(one);
-      };
-      if (all.length === 1) accept(first);
-      else {
-        const usable = all.flatMap((one) => 'refused' in one ? [] : [one]);
-        ask(`The text contains ${all.length} keys. Which one?`, [
-          ...all.map((one) => /** @type {[string, () => void]} */ ([one.source.replace(/^the /, ''), () => accept(one)])),
-          ...(choose && usable.length > 1 ? [/** @type {[string, () => void]} */ ([`Save all ${usable.length}`, () => {
-            say();
-            saveSeveral(usable, dataOf, (type) => SHAPES[type].some(({ name, required }) => name === 'bucket' && required));
-          }])] : [])]);
-      }
-      return true;
+      if (text.control.value === given) text.write('');
+      if (all.length === 1) return accept(first);
+      const usable = /** @type {Key[]} */ (all.filter(({ refused }) => !refused));
+      ask(`The text contains ${all.length} keys. Which one?`, [
+        ...all.map((one) => /** @type {[string, () => void]} */ ([titleOf(one), () => accept(one)])),
+        ...(choose && usable.length > 1 ? [/** @type {[string, () => void]} */ ([`Save all ${usable.length}`, () => {
+          say();
+          saveSeveral(usable, (type) => SHAPES[type].some(({ name, required }) => name === 'bucket' && required));
+        }])] : [])]);
     };
-    const read = async (/** @type {File | undefined} */ chosen) => {
+    const readFile = async (/** @type {File | undefined} */ chosen) => {
       if (!chosen) return;
-      if (chosen.size > 65_536) say('The file is too large: at most 64 KiB.');
-      else parse(await decoded(chosen));
+      try {
+        await read(await decoded(chosen));
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error;
+        say('The file is not text in UTF-8 or UTF-16.');
+      }
     };
-    text.control.addEventListener('input', () => {
-      // Recognized secrets must not stay visible.
-      if (parse(text.control.value)) text.write('');
+    // Typed text is complete when its author says so.
+    text.control.addEventListener('input', (event) => {
+      if (event instanceof InputEvent && event.inputType === 'insertFromPaste') void read(text.control.value);
     });
-    file.addEventListener('change', () => void read(file.files?.[0]).then(() => { file.value = ''; }));
+    file.addEventListener('change', () => void readFile(file.files?.[0]).then(() => { file.value = ''; }));
     const box = h('div', {
       class: 'paste',
       ondragover: (/** @type {DragEvent} */ event) => { event.preventDefault(); box.classList.add('over'); },
@@ -390,10 +394,9 @@ class CredentialForm extends Page {
         event.preventDefault();
         box.classList.remove('over');
         const dropped = event.dataTransfer?.files[0];
-        if (dropped) void read(dropped);
-        else if (parse(event.dataTransfer?.getData('text') ?? '')) text.write('');
+        void (dropped ? readFile(dropped) : read(event.dataTransfer?.getData('text') ?? ''));
       },
-    }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
+    }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => void read(text.control.value) }, 'Fill in the fields'), h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
     file.tabIndex = -1;
     return box;
   }

@@ -7,7 +7,6 @@ use crate::client::data::{buckets as buckets_of, printable};
 use crate::client::login::{Login, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
-use crate::import::{self, Entry, Files, Source, Violation};
 use crate::manifest::NAME;
 use crate::output::{Output, table, warn};
 use crate::secret_file;
@@ -21,6 +20,7 @@ use std::process::ExitCode;
 use vault_client::{ClientError, ListFilter, SaveRequest, Session, WireJson};
 use vault_core::credential::Labels;
 use vault_core::namespace::Namespace;
+use vault_import::{Entry, Files, Source, Violation};
 
 /// Maximum file size in bytes.
 const MAX_FILE: usize = 1024 * 1024;
@@ -118,6 +118,9 @@ pub fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let mut entries = read(&args)?;
     let all = || args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
+    if entries.is_empty() {
+        return Err(Failure::new(format!("{}: no credential found. To choose the format, pass --from", all())));
+    }
     if let Some(unknown) = args.only.iter().find(|name| entries.iter().all(|entry| entry.name != **name)) {
         return Err(Failure::usage(format!("--only: {} has no entry {unknown}", all())));
     }
@@ -201,7 +204,8 @@ fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
     let mut texts = Vec::new();
     for file in &args.files {
         let bytes = secret_file::read_or_stdin("FILE", file, MAX_FILE)?;
-        let text = import::decode(&bytes).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+        let text =
+            vault_import::decode(&bytes).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
         texts.push((file.as_path(), text));
     }
     let source = |text: &str| args.from.unwrap_or_else(|| Source::detect(text));
@@ -222,7 +226,7 @@ fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
     let paths: Vec<PathBuf> = texts.iter().map(|(file, _)| absolute(file)).collect();
     let texts: Vec<(&Path, &str)> =
         paths.iter().zip(&texts).map(|(path, (_, text))| (&**path, text.as_str())).collect();
-    import::read(first, &texts, &files)
+    vault_import::read(first, &texts, &files).map_err(|error| Failure::new(error.to_string()))
 }
 
 fn rule(given: Option<&str>, asks: bool) -> Result<String, Failure> {
@@ -302,7 +306,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
     import.kind = Some(fields.kind.as_str());
     import.left_out = std::mem::take(&mut fields.left_out);
     import.expires_at = fields.expires_at.take();
-    let missing = import::place(fields.kind).filter(|place| fields.get(place).is_none());
+    let missing = vault_import::place(fields.kind).filter(|place| fields.get(place).is_none());
     if let Some(place) = missing
         && let Some(bucket) = buckets.find(&import.name, place)?
     {
@@ -315,8 +319,8 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         let outcome = Outcome::Refused { line: Some(fields.line), field: None, reason };
         return Ok(Import { outcome, ..import });
     }
-    import.places = import::shown(&fields);
-    import.outcome = match import::check(&fields) {
+    import.places = vault_import::shown(&fields);
+    import.outcome = match vault_import::check(&fields) {
         Err(violation) => violation.into(),
         Ok(()) => {
             let data = || -> Result<WireJson, Failure> { Ok(SecretString::from(fields.to_json()?.as_str()).into()) };

@@ -24,6 +24,7 @@ mod own;
 mod precondition;
 pub(crate) mod probe;
 mod promote;
+mod read;
 mod receivers;
 mod replace;
 mod save;

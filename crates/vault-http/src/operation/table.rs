@@ -2,17 +2,19 @@
 
 use super::{
     ACTIVATION, Inner, accounts, audit, check_credential, delete, describe, destroy_version, enrolment, federation,
-    integrations, list, list_uses, list_versions, log_in, log_out, match_credential, namespaces, own, promote,
+    integrations, list, list_uses, list_versions, log_in, log_out, match_credential, namespaces, own, promote, read,
     receivers, replace, save, show, show_trust, static_content,
 };
 use crate::endpoint::{self, Endpoint, get, handler, patch, post};
 use crate::route::Route;
 
-pub(crate) static PUBLIC: [Endpoint<Inner>; 62] = [
+pub(crate) static PUBLIC: [Endpoint<Inner>; 63] = [
     post("{base}/login", "log-in", handler!(log_in::run)).open(),
     post("{base}/logout", "log-out", handler!(log_out::run)),
     get("{base}/organization-vault", "list", handler!(list::run)),
     patch("{base}/organization-vault", "save", handler!(save::run)),
+    // Must precede the next route, which matches the same path.
+    post("{base}/organization-vault/read", "read", handler!(read::run)),
     get("{base}/organization-vault/{id}", "show", handler!(show::run)),
     patch("{base}/organization-vault/{id}", "describe", handler!(describe::run)),
     endpoint::delete("{base}/organization-vault/{id}", "delete", handler!(delete::run)),

@@ -129,6 +129,9 @@ operations! {
         SAVE
         => 201 One(one::<SavedCredential>()), [PreconditionFailed IdempotencyMismatch LimitReached NotUsable
             TooManyRequests];
+    "read", "Credentials", "Read the credentials in a text of another program, without saving them", Editor, [],
+        takes::<ReadRequest>(|| json!({"text": "AWS_ACCESS_KEY_ID=EXAMPLE\nAWS_SECRET_ACCESS_KEY=example-secret"}))
+        => 200 List(one::<ReadEntry>()), [];
     "list", "Credentials", "List credentials, newest first", Member,
         ["namespace", "type", "label", "health", "expires_before", "limit", "cursor"],
         none() => 200 Page(one::<Item>()), [];

@@ -1,101 +1,49 @@
 use super::*;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A text and its expected entries. `tests/paste_vectors.mjs` runs the console's parser on the same vectors.
-#[derive(Deserialize)]
-struct Vector {
-    about: String,
-    text: String,
-    entries: Vec<Value>,
-}
+/// Texts with their expected entries: after `== ` a title, then the text, `--`, and one line per entry.
+const CASES: &str = include_str!("cases.txt");
 
-const NO_FILES: Files<'_> = Files { variable: &|_| None, read: &|_| Err("there is none".to_owned()) };
-
-fn vectors() -> Vec<Vector> {
-    serde_json::from_str(include_str!("vectors.json")).expect("the vectors are JSON")
-}
-
-fn read_all(text: &str) -> Result<Vec<Entry>, Failure> {
-    read(Source::detect(text), &[(Path::new("-"), text)], &NO_FILES)
-}
-
-/// Returns the kind of a reason in the table.
-fn kind(violation: &Violation) -> String {
-    let reasons = table::table().reasons();
-    let found = reasons.iter().find(|(_, reason)| violation.reason.starts_with(&***reason));
-    found.map_or_else(|| violation.reason.clone(), |(kind, _)| (*kind).clone())
-}
-
-/// Returns an entry in the format of the vectors.
 fn described(entry: &Entry) -> Value {
-    let refusal = |violation: &Violation| json!([violation.field.clone().unwrap_or_default(), kind(violation)]);
-    match &entry.content {
-        Err(violation) => json!({"name": entry.name, "refused": refusal(violation)}),
+    let Entry { name, content } = entry;
+    match content {
+        Err(violation) => json!({"name": name, "refused": violation.to_string()}),
         Ok(fields) => {
             let data: Map<String, Value> = serde_json::from_str(&fields.to_json().expect("JSON")).expect("JSON");
-            let mut members = json!({"name": entry.name, "type": fields.kind.as_str(), "values": data});
-            if !fields.left_out.is_empty() {
-                members["left_out"] = json!(fields.left_out);
+            let mut described = json!({"name": name, "type": fields.kind.as_str(), "data": data});
+            let needs = fields.needs.as_ref().map(|violation| json!(violation.to_string()));
+            let left_out = Some(json!(fields.left_out)).filter(|_| !fields.left_out.is_empty());
+            let expires_at = fields.expires_at.as_ref().map(|time| json!(time));
+            for (name, value) in [("needs", needs), ("left_out", left_out), ("expires_at", expires_at)] {
+                value.into_iter().for_each(|value| described[name] = value);
             }
-            if let Some(violation) = &fields.needs {
-                members["needs"] = refusal(violation);
-            }
-            if let Some(time) = &fields.expires_at {
-                members["expires_at"] = json!(time);
-            }
-            members
+            described
         }
     }
-}
-
-/// Normalizes key files to objects and flags to strings, because a form contains either.
-fn comparable(mut entry: Value) -> Value {
-    for (name, value) in entry["values"].as_object_mut().into_iter().flatten() {
-        let parsed =
-            value.as_str().filter(|_| name == "service_account_key").and_then(|text| serde_json::from_str(text).ok());
-        *value = match parsed {
-            Some(object) => object,
-            None if value.is_boolean() => json!(value.to_string()),
-            None => value.take(),
-        };
-    }
-    if let Some(names) = entry["left_out"].as_array_mut() {
-        names.sort_by_key(Value::to_string);
-    } else if let Some(members) = entry.as_object_mut() {
-        members.remove("left_out");
-    }
-    if let Some(time) = entry.get_mut("expires_at").filter(|time| time.is_string()) {
-        *time = json!(time.as_str().unwrap_or_default().replace("+00:00", "Z"));
-    }
-    if let Some(members) = entry.as_object_mut() {
-        members.retain(|_, value| !value.is_null());
-    }
-    entry
-}
-
-fn by_name(entries: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let mut entries: Vec<Value> = entries.into_iter().map(comparable).collect();
-    entries.sort_by_key(|entry| entry["name"].to_string());
-    entries
 }
 
 #[test]
-fn texts_are_parsed_as_in_vectors() {
-    let mut wrong = Vec::new();
-    for Vector { about, text, entries } in vectors() {
+fn texts_are_read_as_in_cases() {
+    let mut wrong = String::new();
+    for case in format!("\n{CASES}").split("\n== ").skip(1) {
+        let case = format!("{case}\n");
+        let (text, expected) = case.split_once("\n--\n").expect("a text and its entries");
+        let (title, text) = text.split_once('\n').expect("a title and a text");
+        let text = text.replace("<BOM>", "\u{feff}").replace("<CR>", "\r").replace("<TAB>", "\t");
         let text = decode(text.as_bytes()).expect("text");
-        let found = by_name(read_all(&text).unwrap_or_default().iter().map(described));
-        let expected = by_name(entries);
-        if found != expected {
-            wrong.push(format!("{about}\n found    {}\n expected {}", json!(found), json!(expected)));
+        let found: String = match read(Source::detect(&text), &[(Path::new("-"), &text)], &Files::NONE) {
+            Ok(entries) => entries.iter().map(|entry| format!("{}\n", described(entry))).collect(),
+            Err(error) => format!("{error}\n"),
+        };
+        if found.trim() != expected.trim() {
+            wrong += &format!("== {title}\n{}\n--\n{found}", &*text);
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 fn read_one(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Vec<(String, Value)> {
-    let entries = read(source, texts, files).unwrap_or_else(|failure| panic!("{failure}"));
+    let entries = read(source, texts, files).unwrap_or_else(|error| panic!("{error}"));
     entries.iter().map(|entry| (entry.name.clone(), described(entry))).collect()
 }
 
@@ -117,7 +65,8 @@ fn key_files_are_read_from_paths_of_rclone() {
     let found = read_one(Source::Rclone, &[(Path::new("/conf/rclone.conf"), &text)], &files);
     let keys: Vec<Value> = found
         .into_iter()
-        .map(|(_, entry)| comparable(entry)["values"]["service_account_key"]["private_key"].clone())
+        .map(|(_, entry)| serde_json::from_str(entry["data"]["service_account_key"].as_str().unwrap()).unwrap())
+        .map(|key: Value| key["private_key"].clone())
         .collect();
     let expected =
         ["/conf/key.json", "/home/user/key.json", "keys/key.json", "/keys/key.json", "/etc/key.json", "a~/k"];
@@ -130,11 +79,11 @@ fn aws_profiles_merge_across_files_in_any_order() {
     let credentials = "[daily]\naws_access_key_id = k\naws_secret_access_key = s\n";
     let (config, credentials) = ((Path::new("config"), config), (Path::new("credentials"), credentials));
     for texts in [[config, credentials], [credentials, config]] {
-        let found = read_one(Source::Aws, &texts, &NO_FILES);
+        let found = read_one(Source::Aws, &texts, &Files::NONE);
         assert_eq!(found.len(), 2);
         for (name, entry) in found {
             let region = if name == "daily" { json!("eu-north-1") } else { Value::Null };
-            assert_eq!((&entry["values"]["access_key_id"], &entry["values"]["region"]), (&json!("k"), &region));
+            assert_eq!((&entry["data"]["access_key_id"], &entry["data"]["region"]), (&json!("k"), &region));
         }
     }
 }
@@ -148,7 +97,7 @@ fn regions_of_a_credentials_file_are_read_from_config_beside_it() {
     for (path, region) in [("/a/credentials", json!("eu-north-1")), ("/b/credentials", Value::Null)] {
         let found = read_one(Source::Aws, &[(Path::new(path), credentials)], &files);
         let [(_, entry)] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(entry["values"]["region"], region);
+        assert_eq!(entry["data"]["region"], region);
     }
 }
 
@@ -170,9 +119,8 @@ fn files_with_errors_are_refused_with_their_line() {
         (Source::Rclone, "[a]\nhunter2\n", "line 2: expected `name = value`"),
         (Source::Aws, "hunter2 = a\n", "line 1: expected a section"),
         (Source::Airflow, "{\n\"a\": hunter2}", "line 2: expected a JSON object (column 6)"),
-        (Source::Text, "hunter2", "no credential found"),
     ] {
-        let Err(failure) = read(source, &[(Path::new("file"), text)], &NO_FILES) else { panic!("{text} was read") };
+        let Err(failure) = read(source, &[(Path::new("file"), text)], &Files::NONE) else { panic!("{text} was read") };
         let failure = failure.to_string();
         assert!(failure.contains(reason) && !failure.contains("hunter2"), "{failure}");
     }
@@ -185,7 +133,7 @@ proptest::proptest! {
         text in "(\\[[a-z ]{0,4}\\]\n|(export |\\$env:)?(type|endpoint|AWS_ACCESS_KEY_ID|secret_key|[a-z_.]{0,6}) ?[=:] ?.{0,4}HUNTER2.{0,4}\n|\\{\"[a-z_]{0,6}\": ?\"HUNTER2\"\\}|\\PC{0,10}\n){0,8}"
     ) {
         for source in Source::ALL {
-            let entries = match read(source, &[(Path::new("file"), &text)], &NO_FILES) {
+            let entries = match read(source, &[(Path::new("file"), &text)], &Files::NONE) {
                 Ok(entries) => entries,
                 Err(failure) => {
                     proptest::prop_assert!(!failure.to_string().contains("HUNTER2"));

@@ -1,8 +1,8 @@
 //! Azure connection strings, built from the account and cloud that an entry names.
 
-use super::Violation;
-use super::reading::{Fields, Sorted};
-use super::table::{normal, table};
+use crate::Violation;
+use crate::reading::{Fields, Sorted};
+use crate::table::{normal, table};
 
 const PUBLIC: &str = "core.windows.net";
 
@@ -70,7 +70,7 @@ fn cloud(named: &str) -> Option<&'static str> {
     clouds.find(|(suffix, names)| **suffix == lower || names.contains(&name)).map(|(suffix, _)| suffix.as_str())
 }
 
-pub(super) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {
+pub(crate) fn read(sorted: &Sorted, fields: &mut Fields) -> Result<(), Violation> {
     let named = sorted.text("cloud");
     let cloud = cloud(&named);
     if !named.is_empty() && cloud.is_none() {

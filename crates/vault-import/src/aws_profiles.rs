@@ -1,9 +1,9 @@
 //! AWS profiles (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
 
-use super::ini::{Section, find, merged, value};
-use super::reading::{Fields, Pair, interpret};
-use super::table::{Table, normal};
-use super::{Entry, Violation, unquoted};
+use crate::ini::{Section, find, merged, value};
+use crate::reading::{Fields, Pair, interpret};
+use crate::table::{Table, normal};
+use crate::{Entry, Violation, unquoted};
 use vault_core::credential::CredentialType;
 
 const KEYS: [&str; 3] = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
@@ -12,7 +12,7 @@ const KEYS: [&str; 3] = ["aws_access_key_id", "aws_secret_access_key", "aws_sess
 const OTHERS: [&str; 3] = ["plugins", "preview", "toplevel"];
 
 /// Returns the profiles in the sections of one or several files.
-pub(super) fn entries(sections: Vec<Section>) -> Vec<Entry> {
+pub(crate) fn entries(sections: Vec<Section>) -> Vec<Entry> {
     let (mut profiles, mut services) = (Vec::new(), Vec::new());
     for section in sections {
         let (kind, name) = match section.name.split_once(char::is_whitespace) {

@@ -1,4 +1,4 @@
-//! The table of names, values and reasons, which the console's `formats.js` also uses.
+//! The table of names, values and reasons: `formats.json`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,16 +6,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 use vault_core::credential::CredentialType;
 
-/// The console's file: a JSON object after `export default`.
-const SOURCE: &str = include_str!("../../../vault-http/console/formats.js");
-
 /// Maximum number of additional words around a name.
 const MAX_WORDS: usize = 4;
 
 type Lists = BTreeMap<String, Vec<String>>;
 
+/// Names are compared in lower case without punctuation, and without the words in `prefixes` and `stores` around them.
 #[derive(Default, Deserialize)]
-pub(super) struct Table {
+pub(crate) struct Table {
     fields: BTreeMap<String, Lists>,
     prefixes: Vec<String>,
     stores: Vec<String>,
@@ -31,46 +29,44 @@ pub(super) struct Table {
     defaults: BTreeMap<String, String>,
     harmless_prefixes: Vec<String>,
     flags: BTreeMap<String, Option<bool>>,
-    pub(super) rclone: Programs,
-    pub(super) airflow: Programs,
-    pub(super) azure_clouds: Lists,
-    pub(super) azure_services: Vec<String>,
+    pub(crate) rclone: Programs,
+    pub(crate) airflow: Programs,
+    pub(crate) azure_clouds: Lists,
+    pub(crate) azure_services: Vec<String>,
     reasons: BTreeMap<String, String>,
 }
 
 /// The entry types of a program.
 #[derive(Default, Deserialize)]
-pub(super) struct Programs {
+pub(crate) struct Programs {
     types: BTreeMap<String, String>,
     /// rclone providers that always use virtual-hosted addresses.
     #[serde(default)]
-    pub(super) virtual_hosted: Vec<String>,
+    pub(crate) virtual_hosted: Vec<String>,
 }
 
 impl Programs {
     /// Returns the credential type for the program's type `name`.
-    pub(super) fn kind(&self, name: &str) -> Option<CredentialType> {
+    pub(crate) fn kind(&self, name: &str) -> Option<CredentialType> {
         CredentialType::parse(self.types.get(name)?)
     }
 }
 
 /// The meaning of a name.
 #[derive(Clone, Copy)]
-pub(super) struct Name {
-    pub(super) field: &'static str,
+pub(crate) struct Name {
+    pub(crate) field: &'static str,
     /// Position among the field's names. `None` if the name has additional words.
-    pub(super) rank: Option<usize>,
+    pub(crate) rank: Option<usize>,
     /// Set if the name belongs to a store other than Amazon S3.
-    pub(super) foreign: bool,
+    pub(crate) foreign: bool,
 }
 
 /// Fields and ranks by name.
-pub(super) type Names = HashMap<&'static str, (&'static str, usize)>;
+pub(crate) type Names = HashMap<&'static str, (&'static str, usize)>;
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let object = SOURCE.find('{').zip(SOURCE.rfind('}')).map(|(start, end)| &SOURCE[start..=end]);
-    object.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
-});
+static TABLE: LazyLock<Table> =
+    LazyLock::new(|| serde_json::from_str(include_str!("formats.json")).unwrap_or_default());
 static NAMES: LazyLock<BTreeMap<&'static str, Names>> =
     LazyLock::new(|| TABLE.fields.iter().map(|(kind, fields)| (kind.as_str(), inverted(fields))).collect());
 static REFUSED: LazyLock<Names> = LazyLock::new(|| inverted(&TABLE.refused));
@@ -82,12 +78,12 @@ fn inverted(lists: &'static Lists) -> Names {
     lists.iter().flat_map(aliases).collect()
 }
 
-pub(super) fn table() -> &'static Table {
+pub(crate) fn table() -> &'static Table {
     &TABLE
 }
 
 /// Converts a name to the table's normal form: lower case, without punctuation.
-pub(super) fn normal(name: &str) -> String {
+pub(crate) fn normal(name: &str) -> String {
     name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
@@ -119,13 +115,13 @@ fn among(list: &[String], name: &str, depth: usize) -> bool {
 
 impl Table {
     /// Returns the field of `kind` that `name` sets. `name` must be in normal form.
-    pub(super) fn field(&self, kind: CredentialType, name: &str) -> Option<Name> {
+    pub(crate) fn field(&self, kind: CredentialType, name: &str) -> Option<Name> {
         let found = resolve(NAMES.get(kind.as_str())?, name, MAX_WORDS)?;
         Some(Name { foreign: found.foreign || among(&self.names_of_stores, name, MAX_WORDS), ..found })
     }
 
     /// Returns the kind of reason to reject an entry with this name and value.
-    pub(super) fn refusal(&self, name: &str, value: &Value) -> Option<&'static str> {
+    pub(crate) fn refusal(&self, name: &str, value: &Value) -> Option<&'static str> {
         let flag = self.flag(value);
         if let Some(refused) = resolve(&REFUSED, name, MAX_WORDS) {
             return (flag != Some(Some(false))).then_some(refused.field);
@@ -136,19 +132,19 @@ impl Table {
     }
 
     /// Returns the kind of reason that lists exactly this name.
-    pub(super) fn refused_name(name: &str) -> Option<&'static str> {
+    pub(crate) fn refused_name(name: &str) -> Option<&'static str> {
         REFUSED.get(name).map(|(kind, _)| *kind)
     }
 
     /// Returns whether the name is a flag that has no effect when off.
-    pub(super) fn is_switch(&self, name: &str) -> bool {
+    pub(crate) fn is_switch(&self, name: &str) -> bool {
         among(&self.refused_if_true, name, MAX_WORDS)
             || among(&self.refused_unless_true, name, MAX_WORDS)
             || resolve(&REFUSED, name, MAX_WORDS).is_some()
     }
 
     /// Returns whether the name never affects where requests go, as for labels such as `environment: production`.
-    pub(super) fn is_harmless(&self, name: &str, value: &Value) -> bool {
+    pub(crate) fn is_harmless(&self, name: &str, value: &Value) -> bool {
         let is_label = ["cloud", "environment", "partition"].iter().any(|word| name.contains(word));
         let value = normal(&text(value));
         among(&self.harmless, name, MAX_WORDS)
@@ -157,7 +153,7 @@ impl Table {
     }
 
     /// Returns whether the name or value looks like an address, a cloud or an addressing style.
-    pub(super) fn looks_like_address(&self, kind: CredentialType, name: &str, value: &str) -> bool {
+    pub(crate) fn looks_like_address(&self, kind: CredentialType, name: &str, value: &str) -> bool {
         if self.harmless_prefixes.iter().any(|prefix| normal(name).starts_with(&**prefix)) {
             return false;
         }
@@ -174,20 +170,15 @@ impl Table {
     }
 
     /// Returns the meaning of a flag: `Some(None)` for the store's default, `None` if the value is not a flag.
-    pub(super) fn flag(&self, value: &Value) -> Option<Option<bool>> {
+    pub(crate) fn flag(&self, value: &Value) -> Option<Option<bool>> {
         self.flags.get(&normal(&text(value))).copied()
     }
 
-    pub(super) fn is_flag(&self, text: &str) -> bool {
+    pub(crate) fn is_flag(&self, text: &str) -> bool {
         self.flags.contains_key(&text.to_lowercase())
     }
 
-    #[cfg(test)]
-    pub(super) const fn reasons(&self) -> &BTreeMap<String, String> {
-        &self.reasons
-    }
-
-    pub(super) fn reason<'a>(&'a self, kind: &'a str) -> &'a str {
+    pub(crate) fn reason<'a>(&'a self, kind: &'a str) -> &'a str {
         self.reasons.get(kind).map_or(kind, String::as_str)
     }
 }
@@ -218,13 +209,13 @@ fn is_host_and_port(text: &str) -> bool {
 }
 
 /// Returns whether `name` can set a field of an S3 key or an Azure identity.
-pub(super) fn is_known(name: &str) -> bool {
+pub(crate) fn is_known(name: &str) -> bool {
     let name = normal(name);
     [CredentialType::S3, CredentialType::AzureIdentity].into_iter().any(|kind| TABLE.field(kind, &name).is_some())
 }
 
 /// Returns a value as text, or an empty string for other types.
-pub(super) fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim().to_owned(),
         Value::Number(number) => number.to_string(),

@@ -1,33 +1,33 @@
 //! Interpretation of names and values as a credential: its type and its fields.
 
-use super::Violation;
-use super::azure;
-use super::table::{normal, table, text};
-use secrecy::zeroize::Zeroizing;
+use crate::Violation;
+use crate::azure;
+use crate::table::{normal, table, text};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map;
 use vault_core::credential::CredentialType;
 use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
 
 /// A name and its value.
 #[derive(Clone)]
-pub(super) struct Pair {
-    pub(super) name: String,
-    pub(super) value: Value,
+pub(crate) struct Pair {
+    pub(crate) name: String,
+    pub(crate) value: Value,
     /// Line number, from 1.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// The name to use for the lookup in the table, if it differs from `name`.
-    pub(super) counts_as: Option<Cow<'static, str>>,
+    pub(crate) counts_as: Option<Cow<'static, str>>,
 }
 
 impl Pair {
-    pub(super) fn new(name: impl Into<String>, value: impl Into<Value>, line: usize) -> Self {
+    pub(crate) fn new(name: impl Into<String>, value: impl Into<Value>, line: usize) -> Self {
         Self { name: name.into(), value: value.into(), line, counts_as: None }
     }
 
-    pub(super) fn counting_as(self, name: &'static str) -> Self {
+    pub(crate) fn counting_as(self, name: &'static str) -> Self {
         Self { counts_as: Some(Cow::Borrowed(name)), ..self }
     }
 
@@ -37,7 +37,7 @@ impl Pair {
     }
 
     /// Returns the name in the table's normal form.
-    pub(super) fn normal(&self) -> String {
+    pub(crate) fn normal(&self) -> String {
         normal(self.known_as())
     }
 
@@ -52,57 +52,58 @@ impl Pair {
 
 /// The value of a field and its position in the file.
 #[derive(Clone)]
-pub(crate) struct Field {
+pub struct Field {
     value: Value,
     /// Line number, from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// Name in the file.
-    pub(crate) called: String,
+    pub called: String,
     rank: Option<usize>,
 }
 
 impl Field {
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.value.as_str()
-    }
-
     /// Returns the value for the preview. Must not be called for a secret field.
-    pub(crate) fn shown(&self) -> String {
-        self.text().map_or_else(|| self.value.to_string(), str::to_owned)
+    pub fn shown(&self) -> String {
+        self.value.as_str().map_or_else(|| self.value.to_string(), str::to_owned)
     }
 }
 
-/// The fields of a credential in a file.
-pub(crate) struct Fields {
-    pub(crate) kind: CredentialType,
+/// The fields of a credential in a text.
+pub struct Fields {
+    /// Type of the credential.
+    pub kind: CredentialType,
     /// Line number of the first line.
-    pub(crate) line: usize,
+    pub line: usize,
     fields: BTreeMap<String, Field>,
     /// Names that do not match any field.
-    pub(crate) left_out: Vec<String>,
-    /// Error to report if no endpoint was set. The credential type itself does not require one.
-    pub(crate) needs: Option<Violation>,
+    pub left_out: Vec<String>,
+    /// What is missing, unless an endpoint or a connection string is added. The type itself does not require it.
+    pub needs: Option<Violation>,
     /// Expiry time, if the file contains one.
-    pub(crate) expires_at: Option<String>,
+    pub expires_at: Option<String>,
 }
 
 impl Fields {
-    fn new(kind: CredentialType, line: usize) -> Self {
+    pub(crate) fn new(kind: CredentialType, line: usize) -> Self {
         Self { kind, line, fields: BTreeMap::new(), left_out: Vec::new(), needs: None, expires_at: None }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Field> {
+    /// Returns the field `name`.
+    pub fn get(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
     }
 
     /// Sets the field `name`, which the file calls `called`.
-    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>, line: usize, called: &str) {
+    pub fn set(&mut self, name: &str, value: impl Into<Value>, line: usize, called: &str) {
         let field = Field { value: value.into(), line, called: called.to_owned(), rank: None };
         self.fields.insert(name.to_owned(), field);
     }
 
     /// Returns the fields as the HTTP API accepts them.
-    pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, serde_json::Error> {
+    ///
+    /// # Errors
+    /// A value cannot be written, which no reader causes.
+    pub fn to_json(&self) -> Result<Zeroizing<String>, serde_json::Error> {
         let members: Map<String, Value> =
             self.fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
         serde_json::to_string(&members).map(Zeroizing::new)
@@ -110,10 +111,10 @@ impl Fields {
 }
 
 /// Pairs, assigned to the fields of a type.
-pub(super) struct Sorted {
-    pub(super) line: usize,
+pub(crate) struct Sorted {
+    pub(crate) line: usize,
     found: BTreeMap<String, Field>,
-    pub(super) left_out: Vec<String>,
+    pub(crate) left_out: Vec<String>,
     foreign: Option<(String, usize)>,
 }
 
@@ -188,7 +189,7 @@ impl Sorted {
         Ok(())
     }
 
-    pub(super) fn has(&self, field: &str) -> bool {
+    pub(crate) fn has(&self, field: &str) -> bool {
         self.found.contains_key(field)
     }
 
@@ -197,25 +198,25 @@ impl Sorted {
     }
 
     /// Returns the text of a field, or an empty string.
-    pub(super) fn text(&self, field: &str) -> String {
+    pub(crate) fn text(&self, field: &str) -> String {
         text(self.value(field))
     }
 
     /// Returns the name of a field in the file.
-    pub(super) fn called<'a>(&'a self, field: &'a str) -> &'a str {
+    pub(crate) fn called<'a>(&'a self, field: &'a str) -> &'a str {
         self.found.get(field).map_or(field, |found| &found.called)
     }
 
-    pub(super) fn line(&self, field: &str) -> usize {
+    pub(crate) fn line(&self, field: &str) -> usize {
         self.found.get(field).map_or(self.line, |found| found.line)
     }
 
-    pub(super) fn violation(&self, field: &str, kind: &str) -> Violation {
+    pub(crate) fn violation(&self, field: &str, kind: &str) -> Violation {
         Violation::of(self.line(field), self.called(field), kind)
     }
 
     /// Copies a field to `fields`, if it has a text.
-    pub(super) fn copy(&self, field: &str, fields: &mut Fields) {
+    pub(crate) fn copy(&self, field: &str, fields: &mut Fields) {
         if self.has(field) {
             fields.set(field, self.text(field), self.line(field), self.called(field));
         }
@@ -290,7 +291,7 @@ fn parse_address(text: &str) -> Option<(String, &str, Option<&str>)> {
 }
 
 /// Returns the Google service account key file in a value.
-pub(super) fn key_file(value: &Value) -> Option<Map<String, Value>> {
+pub(crate) fn key_file(value: &Value) -> Option<Map<String, Value>> {
     let parsed = match value {
         Value::String(text) if text.trim().starts_with('{') => serde_json::from_str(text).ok()?,
         Value::Object(members) => members.clone(),
@@ -337,7 +338,7 @@ fn kind_of(pairs: &[Pair]) -> Option<CredentialType> {
 }
 
 /// Interprets `pairs` as a credential. Returns `None` if they do not identify a type.
-pub(super) fn interpret(
+pub(crate) fn interpret(
     pairs: &[Pair],
     kind: Option<CredentialType>,
     line: usize,

@@ -1,19 +1,19 @@
 //! INI files of rclone and the AWS tools: sections of names and values.
 
-use super::reading::Pair;
-use super::{Violation, unquoted};
+use crate::reading::Pair;
+use crate::{Violation, unquoted};
 use serde_json::Value;
 
 /// A `[name]` header and the lines below it.
-pub(super) struct Section {
-    pub(super) name: String,
-    pub(super) line: usize,
-    pub(super) lines: Vec<Pair>,
+pub(crate) struct Section {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+    pub(crate) lines: Vec<Pair>,
 }
 
 /// The INI rules of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(crate) enum Dialect {
     /// An indented line belongs to the line above (`s3.addressing_style`), and a comment may follow a value.
     Aws,
     /// Indentation has no meaning, and a value extends to the end of the line.
@@ -21,16 +21,16 @@ pub(super) enum Dialect {
 }
 
 /// Returns the value of `name`, or an empty string.
-pub(super) fn value<'a>(lines: &'a [Pair], name: &str) -> &'a str {
+pub(crate) fn value<'a>(lines: &'a [Pair], name: &str) -> &'a str {
     find(lines, name).and_then(|line| line.value.as_str()).unwrap_or_default()
 }
 
-pub(super) fn find<'a>(lines: &'a [Pair], name: &str) -> Option<&'a Pair> {
+pub(crate) fn find<'a>(lines: &'a [Pair], name: &str) -> Option<&'a Pair> {
     lines.iter().find(|line| line.name == name)
 }
 
 /// Merges the lines of several sections. The last value of a name takes precedence.
-pub(super) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
+pub(crate) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
     let mut merged: Vec<Pair> = Vec::new();
     for line in lines {
         match merged.iter_mut().find(|other| other.name == line.name) {
@@ -42,7 +42,7 @@ pub(super) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
 }
 
 /// Returns the section name if the line is a section header.
-pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
+pub(crate) fn header(line: &str, dialect: Dialect) -> Option<&str> {
     let end = match dialect {
         Dialect::Aws => line.rfind(']')?,
         Dialect::Rclone => line.strip_suffix(']')?.len(),
@@ -51,7 +51,7 @@ pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
 }
 
 /// Parses the sections of a file.
-pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Violation> {
+pub(crate) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Violation> {
     let mut sections: Vec<Section> = Vec::new();
     let mut above: Option<(String, usize)> = None;
     for (index, line) in text.lines().enumerate() {

@@ -1,8 +1,8 @@
 //! Other text: shell variables, labels with values below them, tables, connection strings and links.
 
-use super::reading::{Pair, interpret};
-use super::table::{is_known, normal};
-use super::{Entry, Violation, airflow, json, unquoted};
+use crate::reading::{Fields, Pair, interpret};
+use crate::table::{is_known, normal};
+use crate::{Entry, Violation, airflow, json, unquoted};
 use serde_json::Value;
 use vault_core::credential::CredentialType;
 
@@ -13,18 +13,31 @@ const COMMANDS: [&str; 11] =
 const OPTIONS: [&str; 7] = ["e", "env", "x", "gx", "Ux", "xg", "from-literal"];
 const CONNECTION_PARTS: [&str; 4] = ["AccountName=", "AccountKey=", "BlobEndpoint=", "SharedAccessSignature="];
 
-pub(super) fn entries(text: &str) -> Vec<Entry> {
-    let text = text.trim();
+pub(crate) fn entries(text: &str) -> Vec<Entry> {
+    let only = text.trim();
     let of = |pair: Pair, kind| {
         let content = interpret(&[pair], kind, 1);
         content.map(|content| Entry { name: String::new(), content }).into_iter().collect()
     };
-    let is_word = !text.contains(char::is_whitespace);
-    if is_word && (text.starts_with("https://") || text.starts_with("http://")) {
-        return of(Pair::new("url", text, 1), Some(CredentialType::DirectLink));
-    }
-    if is_word && is_connection_string(text) && starts_as_connection_string(text) {
-        return of(Pair::new("connection_string", text, 1), None);
+    if !only.contains(char::is_whitespace) {
+        if is_link(only) {
+            return of(Pair::new("url", only, 1), Some(CredentialType::DirectLink));
+        }
+        if is_connection_string(only) && starts_as_connection_string(only) {
+            return of(Pair::new("connection_string", only, 1), None);
+        }
+        // The address of a bucket completes a form. A user name in it would be a key.
+        for (scheme, kind) in [("s3://", CredentialType::S3), ("gs://", CredentialType::Gcs)] {
+            if let Some(place) = only.strip_prefix(scheme).filter(|place| !place.contains('@')) {
+                let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+                let mut fields = Fields::new(kind, 1);
+                fields.set("bucket", bucket, 1, "bucket");
+                if !prefix.is_empty() {
+                    fields.set("key_prefix", prefix, 1, "key_prefix");
+                }
+                return vec![Entry { name: String::new(), content: Ok(fields) }];
+            }
+        }
     }
     let rows = table(text);
     if rows.is_empty() { assigned(text) } else { rows }
@@ -142,8 +155,8 @@ fn assigned(text: &str) -> Vec<Entry> {
         let content = interpret(&pairs, Some(CredentialType::S3), 1);
         return content.map(|content| Entry { name: name.to_owned(), content }).into_iter().collect();
     }
-    if airflow::kind(text).is_some() {
-        return json::secret("", &Value::from(text), text, 1).into_iter().collect();
+    if airflow::kind(text.trim()).is_some() {
+        return json::secret("", &Value::from(text.trim()), text, 1).into_iter().collect();
     }
     let lines = logical_lines(text);
     let mut pairs = Vec::new();

@@ -1,13 +1,13 @@
 //! rclone remotes (rclone.org: "s3", "azureblob", "googlecloudstorage").
 
-use super::ini::{Dialect, Section, find, merged, sections, value};
-use super::reading::{Fields, Pair, interpret};
-use super::table::table;
-use super::{Entry, Files, Violation};
+use crate::ini::{Dialect, Section, find, merged, sections, value};
+use crate::reading::{Fields, Pair, interpret};
+use crate::table::table;
+use crate::{Entry, Files, Violation};
 use std::path::Path;
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Vec<Entry>, Violation> {
+pub(crate) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Vec<Entry>, Violation> {
     if let Some(line) =
         text.lines().position(|line| line.contains("RCLONE_ENCRYPT_V0") || line.contains("Encrypted rclone"))
     {

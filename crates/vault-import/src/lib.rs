@@ -1,8 +1,18 @@
-//! Import of storage credentials from files of other programs.
+//! Readers of storage credentials in files and texts of other programs, without I/O. `orgvault import` reads files with
+//! them, and the server reads the text that a user pastes into the console.
 //!
-//! A file contains entries: remotes, profiles, connections, secrets. Each entry becomes a credential, or an error with
-//! its line and field but without any value. The console's `paste.js` parses the same formats with the same rules: both
-//! use one table of names (`formats.js`), and `vectors.json` tests both.
+//! A text contains entries: remotes, profiles, connections, secrets. Each entry becomes a credential, or an error with
+//! its line and field but without any value.
+//!
+//! ```
+//! use vault_import::{Files, Source, read};
+//!
+//! let text = "export AWS_ACCESS_KEY_ID=EXAMPLE AWS_SECRET_ACCESS_KEY=secret";
+//! let entries = read(Source::detect(text), &[("-".as_ref(), text)], &Files::NONE)?;
+//! let fields = entries[0].content.as_ref().map_err(ToString::to_string)?;
+//! assert_eq!(fields.to_json()?.as_str(), r#"{"access_key_id":"EXAMPLE","secret_access_key":"secret"}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod airflow;
 mod aws_profiles;
@@ -14,8 +24,8 @@ mod rclone;
 mod reading;
 mod table;
 
-use crate::failure::Failure;
-use reading::Fields;
+pub use reading::{Field, Fields};
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use vault_core::credential::{CredentialData, CredentialType, FieldClass};
@@ -24,7 +34,7 @@ use zeroize::Zeroizing;
 
 /// The format of a file, named after the program that writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     /// `rclone.conf`, or the output of `rclone config show`.
     Rclone,
     /// The config and credentials files of the AWS tools.
@@ -38,9 +48,11 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    pub(crate) const ALL: [Self; 5] = [Self::Rclone, Self::Aws, Self::Airflow, Self::Kv, Self::Text];
+    /// Every format.
+    pub const ALL: [Self; 5] = [Self::Rclone, Self::Aws, Self::Airflow, Self::Kv, Self::Text];
 
-    pub(crate) const fn as_str(self) -> &'static str {
+    /// Returns the name of the format.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rclone => "rclone",
             Self::Aws => "aws",
@@ -50,12 +62,13 @@ impl Source {
         }
     }
 
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Returns the format with this name.
+    pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|source| source.as_str() == text)
     }
 
     /// Detects the format from the text.
-    pub(crate) fn detect(text: &str) -> Self {
+    pub fn detect(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '[']) {
             match serde_json::from_str::<serde_json::Value>(text) {
@@ -79,15 +92,21 @@ impl Source {
     }
 }
 
-/// Access to the variables and files that an imported file refers to.
-pub(crate) struct Files<'a> {
+/// Access to the variables and files that a text refers to.
+pub struct Files<'a> {
     /// Returns the value of an environment variable.
-    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// Returns the content of another file.
-    pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
+    pub read: &'a dyn Fn(&Path) -> Result<String, String>,
 }
 
 impl Files<'_> {
+    /// For a text that a user sent: a server reads no files of its own for it.
+    pub const NONE: Files<'static> = Files {
+        variable: &|_| None,
+        read: &|_| Err("on your computer. Run `orgvault import` there, or paste the key file itself".to_owned()),
+    };
+
     /// Expands a file name like rclone: `~` at the start, then variables. `folder` is the value of `RCLONE_CONFIG_DIR`.
     fn expanded(&self, folder: &Path, name: &str) -> PathBuf {
         let home = name.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
@@ -117,7 +136,10 @@ impl Files<'_> {
 }
 
 /// Decodes UTF-8, or UTF-16 with a byte order mark (PowerShell redirection writes it).
-pub(crate) fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
+///
+/// # Errors
+/// The bytes are no text. The reason contains none of them.
+pub fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         if !bytes.len().is_multiple_of(2) {
             return Err("ends within a character of UTF-16: the file is incomplete".to_owned());
@@ -145,12 +167,13 @@ fn unquoted(text: &str) -> &str {
 
 /// The reason why an entry cannot be saved. Never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Violation {
+pub struct Violation {
     /// Line number, from 1.
-    pub(crate) line: usize,
-    /// Name of the field in the file.
-    pub(crate) field: Option<String>,
-    pub(crate) reason: String,
+    pub line: usize,
+    /// Name of the field in the text.
+    pub field: Option<String>,
+    /// The reason, as a sentence without its full stop.
+    pub reason: String,
 }
 
 impl Violation {
@@ -169,6 +192,23 @@ impl Violation {
     }
 }
 
+/// The reason why nothing in a text can be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// Path of the text.
+    pub path: PathBuf,
+    /// The error in it.
+    pub violation: Violation,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.violation)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.field {
@@ -178,16 +218,20 @@ impl fmt::Display for Violation {
     }
 }
 
-pub(crate) struct Entry {
-    /// Name in the file.
-    pub(crate) name: String,
+/// An entry of a text.
+pub struct Entry {
+    /// Name in the text. Empty if it has none.
+    pub name: String,
     /// The credential, or the reason why it cannot be imported.
-    pub(crate) content: Result<Fields, Violation>,
+    pub content: Result<Fields, Violation>,
 }
 
-/// Reads the entries of all files of one format, in file order. An entry without a name gets the name of its file. From
-/// standard input, its name stays empty.
-pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Result<Vec<Entry>, Failure> {
+/// Reads the entries of all texts of one format, in their order. An entry without a name gets the name of its file. From
+/// standard input (`-`), its name stays empty.
+///
+/// # Errors
+/// A text as a whole cannot be read. The error names its path.
+pub fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Result<Vec<Entry>, Unreadable> {
     let mut entries = Vec::new();
     let mut sections = Vec::new();
     for (path, text) in texts {
@@ -201,7 +245,7 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
                 Vec::new()
             }),
         };
-        let mut found = found.map_err(|violation| Failure::new(format!("{}: {violation}", path.display())))?;
+        let mut found = found.map_err(|violation| Unreadable { path: path.to_path_buf(), violation })?;
         let name = path.file_stem().filter(|_| path.as_os_str() != "-");
         let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         found.iter_mut().filter(|entry| entry.name.is_empty()).for_each(|entry| entry.name.clone_from(&name));
@@ -218,18 +262,14 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
         }
         _ => entries.extend(aws_profiles::entries(sections)),
     }
-    if entries.is_empty() {
-        let paths: Vec<String> = texts.iter().map(|(path, _)| path.display().to_string()).collect();
-        return Err(Failure::new(format!(
-            "{}: no credential found. To choose the format, pass --from",
-            paths.join(", ")
-        )));
-    }
     Ok(entries)
 }
 
-/// Checks the data of an entry as far as the client can, and returns the first error. The server may still reject it.
-pub(crate) fn check(fields: &Fields) -> Result<(), Violation> {
+/// Checks the data of an entry by the rules of its type.
+///
+/// # Errors
+/// The first violation. The server may reject the data for other reasons.
+pub fn check(fields: &Fields) -> Result<(), Violation> {
     if let Some(missing) =
         fields.needs.as_ref().filter(|_| fields.get("endpoint").or(fields.get("connection_string")).is_none())
     {
@@ -255,7 +295,7 @@ fn violation(fields: &Fields, violation: &FieldError) -> Violation {
 }
 
 /// Returns the name of the field that contains the bucket or container.
-pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
+pub const fn place(kind: CredentialType) -> Option<&'static str> {
     match kind {
         CredentialType::S3 | CredentialType::Gcs | CredentialType::S3Federated | CredentialType::GcsFederated => {
             Some("bucket")
@@ -266,7 +306,7 @@ pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
 }
 
 /// Returns the non-secret fields of an entry for the preview: its locations.
-pub(crate) fn shown(fields: &Fields) -> String {
+pub fn shown(fields: &Fields) -> String {
     let places = fields.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
     let shown = places.filter_map(|field| Some(format!("{} {}", field.name, fields.get(field.name)?.shown())));
     shown.collect::<Vec<_>>().join(", ")

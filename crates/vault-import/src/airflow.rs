@@ -1,9 +1,9 @@
 //! Apache Airflow connections, in the formats of `airflow connections export` ("Managing Connections").
 
-use super::Violation;
-use super::json::flattened;
-use super::reading::{Fields, Pair, interpret, key_file};
-use super::table::{table, text};
+use crate::Violation;
+use crate::json::flattened;
+use crate::reading::{Fields, Pair, interpret, key_file};
+use crate::table::{table, text};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -22,13 +22,13 @@ struct Connection {
 }
 
 /// Returns the connection type in a connection URI, or `None` if it is not one that the table lists.
-pub(super) fn kind(address: &str) -> Option<String> {
+pub(crate) fn kind(address: &str) -> Option<String> {
     let (scheme, _) = address.split_once("://")?;
     let kind = scheme.replace('-', "_");
     (kind != "s3" && table().airflow.kind(&kind).is_some()).then_some(kind)
 }
 
-pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fields, Violation> {
+pub(crate) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fields, Violation> {
     let member = |name: &str| members.get(name).map(text).unwrap_or_default();
     let extra = match members.get("extra_dejson").or_else(|| members.get("extra")) {
         Some(Value::String(text)) if !text.is_empty() => {
@@ -45,7 +45,7 @@ pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fie
 }
 
 /// Reads a connection URI: `type://login:password@host:port/schema?name=value`.
-pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Violation> {
+pub(crate) fn of_address(address: &str, line: usize) -> Result<Fields, Violation> {
     // Not a valid URL: the scheme may contain underscores, and the host may be empty.
     let (scheme, rest) = address.split_once("://").unwrap_or_default();
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));

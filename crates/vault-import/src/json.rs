@@ -1,13 +1,13 @@
 //! JSON: OpenBao and Vault secrets (one, or several by path), Airflow connections, and output of cloud tools.
 
-use super::airflow;
-use super::reading::{Fields, Pair, interpret, key_file};
-use super::table::table;
-use super::{Entry, Violation};
+use crate::airflow;
+use crate::reading::{Fields, Pair, interpret, key_file};
+use crate::table::table;
+use crate::{Entry, Violation};
 use serde_json::{Map, Value};
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
+pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
     let document: Value = serde_json::from_str(text).map_err(|error| syntax(&error))?;
     let secret = |name: &str, value: &Value, line: usize| secret(name, value, text, line);
     let all = |members: &Map<String, Value>| {
@@ -55,7 +55,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
 }
 
 /// Returns whether an object contains Airflow connections.
-pub(super) fn is_airflow(document: &Value) -> bool {
+pub(crate) fn is_airflow(document: &Value) -> bool {
     let is_connection = |value: &Value| match value {
         Value::String(text) => airflow::kind(text).is_some(),
         _ => value.get("conn_type").is_some_and(Value::is_string),
@@ -73,7 +73,7 @@ fn printed(value: &Value) -> Option<&Value> {
 }
 
 /// Flattens an object. Fields of nested objects get both names, separated by a dot.
-pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn Fn(&str) -> usize) -> Vec<Pair> {
+pub(crate) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn Fn(&str) -> usize) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (name, value) in members {
         let value = printed(value).unwrap_or(value);
@@ -88,7 +88,7 @@ pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn 
 }
 
 /// Returns the credential in a value, or `None` if it has no name and no recognizable type.
-pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
+pub(crate) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
     let entry = |content| Some(Entry { name: name.to_owned(), content });
     let read = |content: Option<Result<Fields, Violation>>| match content {
         Some(content) => entry(content),
@@ -122,7 +122,7 @@ pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
 }
 
 /// Converts a syntax error. The parser's message may contain part of the text, so only the position is reported.
-pub(super) fn syntax(error: &serde_json::Error) -> Violation {
+pub(crate) fn syntax(error: &serde_json::Error) -> Violation {
     Violation::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
 }
 
