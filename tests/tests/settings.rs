@@ -112,6 +112,38 @@ fn invalid_value_is_reported_with_source() {
 }
 
 #[test]
+fn settings_are_printed_with_sources_and_without_secrets() {
+    let vault = Vault::init(Database::Sqlite);
+    let file = vault.data_dir().join("orgvault.toml");
+    write_private(&file, "max-ttl = \"24h\"\nkeep-versions = 3\nsmtp-password = \"h7Qz\"\n");
+    let token = vault.scratch("token");
+    write_private(&token, "h7Qz\n");
+    let mut command = vault.command(&["serve", "--print-settings", "--json", "--listen", "127.0.0.1:8080"]);
+    command.env("ORGVAULT_DATABASE_URL", "postgres://a:h7Qz@b/c").env("ORGVAULT_AUDIT_SINK_TOKEN_FILE", &token);
+    command.env("ORGVAULT_KEEP_VERSIONS", "4").env("ORGVAULT_AUDIT_SINK", "https://sink.example");
+    command.env("ORGVAULT_SMTP_URL", "smtps://a@mail.example").env("ORGVAULT_SMTP_FROM", "a@mail.example");
+    let run = Run::of(&mut command).done();
+    assert!(!run.stdout.contains("h7Qz"), "{}", run.stdout);
+    let document = run.json();
+    let shown = |name: &str| {
+        let setting = document.as_array().unwrap().iter().find(|setting| setting["name"] == name).unwrap().clone();
+        (setting["value"].as_str().unwrap().to_owned(), setting["source"].as_str().unwrap().to_owned())
+    };
+    for (name, value, source) in [
+        ("listen", "127.0.0.1:8080", "--listen"),
+        ("keep-versions", "4", "ORGVAULT_KEEP_VERSIONS"),
+        ("max-ttl", "24h", &format!("{} line 1, max-ttl", file.display())),
+        ("keep-previous", "30d", "default"),
+        ("root-key", "file:<data-dir>/root.key", "default"),
+        ("audit-sink-token", "(secret)", "ORGVAULT_AUDIT_SINK_TOKEN_FILE"),
+        ("smtp-password", "(secret)", &format!("{} line 3, smtp-password", file.display())),
+        ("database-url", "(contains a password)", "ORGVAULT_DATABASE_URL"),
+    ] {
+        assert_eq!(shown(name), (value.to_owned(), source.to_owned()), "{name}");
+    }
+}
+
+#[test]
 fn unknown_variable_is_reported() {
     let vault = Vault::init(Database::Sqlite);
     let mut command = vault.command(&["org", "list"]);

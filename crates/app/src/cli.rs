@@ -430,6 +430,9 @@ pub(crate) struct ServeArgs {
     /// PostgreSQL
     #[arg(long)]
     pub(crate) adopt_anchor: bool,
+    /// Print each setting with its value and source, without secrets, and exit
+    #[arg(long)]
+    pub(crate) print_settings: bool,
 }
 
 #[derive(Args)]

@@ -45,7 +45,7 @@ use traces::Traces;
 use vault_cli::activation::child;
 use vault_cli::client::login::Profile;
 use vault_cli::failure::Failure;
-use vault_cli::output::Output;
+use vault_cli::output::{Output, table};
 use vault_cli::{hardening, text};
 use vault_embed::OpenVault;
 
@@ -138,6 +138,11 @@ fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<
 
 fn run_on_vault(cli: Cli, flags: &ArgMatches, output: Output) -> Result<ExitCode, Failure> {
     let settings = Settings::read(flags, &cli::other_variables())?;
+    if matches!(&cli.command, Command::Serve(args) if args.print_settings) {
+        let rows = settings.shown.iter().map(|one| vec![one.name.clone(), one.value.clone(), one.source.clone()]);
+        let text = table(&["SETTING", "VALUE", "SOURCE"], &rows.collect::<Vec<_>>());
+        return output.print(&settings.shown, &text).map(|()| ExitCode::SUCCESS);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let traces = if cli.command.serves() { Traces::start(&settings, runtime.handle())? } else { None };
     // The output of `quickstart` is for a user, even if it is piped: the log follows it.

@@ -16,11 +16,13 @@ pub(crate) use value::{PublicUrl, Role, SinkTarget, whole};
 use crate::compose::open_mode;
 use crate::owner;
 use crate::tls::TlsFiles;
-use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use file::SettingsFile;
 use flags::VaultFlags;
 use ipnet::IpNet;
+use serde::Serialize;
+use sources::Given;
+use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -52,8 +54,46 @@ pub(crate) struct Settings {
     pub(crate) shows_password: bool,
     /// Set if a settings file was read.
     pub(crate) has_file: bool,
+    /// Every setting, for users.
+    pub(crate) shown: Vec<ShownSetting>,
     /// Outgoing proxy of the process, after its first use.
     pub(crate) egress: OnceLock<Egress>,
+}
+
+/// A setting with its value and source. A secret is not contained.
+#[derive(Serialize)]
+pub(crate) struct ShownSetting {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    pub(crate) source: String,
+}
+
+impl ShownSetting {
+    fn of(setting: &Arg, given: &Given, found: &ArgMatches) -> Self {
+        let name = sources::name(setting).to_owned();
+        let database = || found.get_one::<Database>("database_url").filter(|url| url.file().is_none());
+        let value = match given.source(&name) {
+            None => default_of(setting),
+            Some(_) if sources::is_secret(setting) => "(secret)".to_owned(),
+            Some(_) => match database().filter(|_| name == "database-url") {
+                Some(url) => url.url_without_password().unwrap_or("(contains a password)").to_owned(),
+                None => {
+                    let values = found.get_raw(setting.get_id().as_str()).into_iter().flatten();
+                    values.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(",")
+                }
+            },
+        };
+        Self { value, source: given.source(&name).unwrap_or("default").to_owned(), name }
+    }
+}
+
+/// Returns the default of a setting: its value, or what its help states.
+fn default_of(setting: &Arg) -> String {
+    let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
+    let stated = help.strip_suffix(']').and_then(|help| help.rsplit_once(" [default: "));
+    let values =
+        || setting.get_default_values().iter().map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",");
+    stated.map_or_else(values, |(_, default)| default.to_owned())
 }
 
 /// Returns the flags of all commands that open the vault.
@@ -79,7 +119,7 @@ fn variables(setting: &Arg) -> [String; 2] {
 /// Returns the base path for a client command, from the environment.
 pub(crate) fn client_base_path(flags: &ArgMatches) -> Result<BasePath, Failure> {
     let setting: Vec<Arg> = server_flags().into_iter().filter(|setting| setting.get_id() == "base_path").collect();
-    let found = sources::resolve(&setting, innermost(flags), None)?;
+    let found = Given::find(&setting, innermost(flags), None)?.parse(&setting)?;
     Ok(found.get_one::<BasePath>("base_path").cloned().unwrap_or_default())
 }
 
@@ -111,29 +151,30 @@ impl Settings {
         root_key::refuse_replaced_variable()?;
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
-        let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
-        let found = sources::resolve(&all, flags, None)?;
-        let is_default = found.value_source("data_dir") == Some(ValueSource::DefaultValue);
-        let named = vault(&found)?;
+        let given = Given::find(&all, flags, None)?;
+        let named = VaultFlags::from_arg_matches(&given.parse(&vault_flags())?).map_err(unreadable)?;
         let path = match &named.config {
             Some(path) => Some(absolute(path)?),
-            None => implied_file(&named.data_dir, is_default)?,
+            None => implied_file(&named.data_dir, given.source("data-dir").is_none())?,
         };
         let file = path.map(|path| SettingsFile::read(&path, &keys(&all))).transpose()?;
-        let found = sources::resolve(&all, flags, file.as_ref())?;
-        let vault = vault(&found)?;
+        let given = file.as_ref().map_or(Ok(given), |file| Given::find(&all, flags, Some(file)))?;
+        let found = given.parse(&all)?;
+        let vault = VaultFlags::from_arg_matches(&found).map_err(unreadable)?;
         let mut server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
-        server.has_listen = found.value_source("listen") != Some(ValueSource::DefaultValue);
+        server.has_listen = given.source("listen").is_some();
         server.check()?;
 
         let data_dir = owner::directory(&vault.data_dir)?;
         let known: Vec<String> = all.iter().flat_map(variables).chain(also_known.iter().cloned()).collect();
         let shows_password = flag_shows_password(&all, flags, vault.database_url.as_ref());
+        let shown = all.iter().map(|setting| ShownSetting::of(setting, &given, &found)).collect();
         let database = vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db")));
         if let Some(path) = database.file() {
             owner::check_database(path)?;
         }
         Ok(Self {
+            shown,
             shows_password,
             database,
             has_file: file.is_some(),

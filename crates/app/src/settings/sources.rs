@@ -67,54 +67,67 @@ fn from_environment(name: &str) -> Result<Option<(OsString, String)>, Failure> {
     }
 }
 
-/// Returns the values of `settings`, each from the source with the highest precedence.
-///
-/// The flag parser parses all values, so that every source has the same syntax and errors.
-pub(super) fn resolve(
-    settings: &[Arg],
+/// The values that settings were given, by name, each with its source. The other settings have their defaults.
+pub(super) struct Given(BTreeMap<String, (Vec<OsString>, String)>);
+
+impl Given {
+    /// Finds the value of each of `settings` in the source with the highest precedence.
+    pub(super) fn find(settings: &[Arg], flags: &ArgMatches, file: Option<&SettingsFile>) -> Result<Self, Failure> {
+        let found = settings.iter().map(|setting| Ok(Some(name(setting).to_owned()).zip(value(setting, flags, file)?)));
+        Ok(Self(found.collect::<Result<Vec<_>, Failure>>()?.into_iter().flatten().collect()))
+    }
+
+    /// Returns the source of the setting `name`. `None` means that it has its default, rather than an equal value.
+    pub(super) fn source(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|(_, source)| source.as_str())
+    }
+
+    /// Parses the values of `settings` with the flag parser, so that every source has the same syntax and errors.
+    pub(super) fn parse(&self, settings: &[Arg]) -> Result<ArgMatches, Failure> {
+        let given = settings.iter().filter_map(|setting| self.0.get_key_value(name(setting)));
+        let words = given.flat_map(|(name, (values, _))| {
+            values.iter().map(move |value| {
+                [OsString::from(format!("--{name}=")), value.clone()].into_iter().collect::<OsString>()
+            })
+        });
+        let parser = Command::new("settings").no_binary_name(true).disable_help_flag(true).args(settings);
+        parser.try_get_matches_from(words).map_err(|error| {
+            let name = long_name(&error).unwrap_or_default();
+            Failure::usage(format!("{}: {}", self.source(&name).unwrap_or("settings"), violation(&error)))
+        })
+    }
+}
+
+/// Returns the value of a setting with its source, or `None` for the default.
+fn value(
+    setting: &Arg,
     flags: &ArgMatches,
     file: Option<&SettingsFile>,
-) -> Result<ArgMatches, Failure> {
-    let mut words: Vec<OsString> = Vec::new();
-    let mut places = BTreeMap::new();
-    for setting in settings {
-        let name = name(setting);
-        let (values, place): (Vec<OsString>, String) = if is_flag(setting, flags) {
-            if is_secret(setting) {
-                return Err(Failure::usage(format!(
-                    "--{name}: other users can see the arguments of commands. Set {} or {}, or {name} in the settings file",
-                    variable(name),
-                    file_variable(name)
-                )));
-            }
-            let values = flags.get_raw(setting.get_id().as_str()).into_iter().flatten();
-            (values.map(OsStr::to_owned).collect(), format!("--{name}"))
-        } else if let Some((value, place)) = from_environment(name)? {
-            (vec![value], place)
-        } else if let Some((file, (values, place))) = file.and_then(|file| Some((file, file.get(name)?))) {
-            if is_secret(setting) {
-                file.require_private()?;
-            }
-            let values = match name {
-                "root-key" => root_key::of_file(values, |path| file.resolve(path)),
-                _ => values.iter().map(|value| resolved(file, setting, value)).collect(),
-            };
-            (values, place)
-        } else {
-            continue;
-        };
-        for value in values {
-            let mut word = OsString::from(format!("--{name}="));
-            word.push(value);
-            words.push(word);
+) -> Result<Option<(Vec<OsString>, String)>, Failure> {
+    let name = name(setting);
+    if is_flag(setting, flags) {
+        if is_secret(setting) {
+            return Err(Failure::usage(format!(
+                "--{name}: other users can see the arguments of commands. Set {} or {}, or {name} in the settings file",
+                variable(name),
+                file_variable(name)
+            )));
         }
-        places.insert(name, place);
+        let values = flags.get_raw(setting.get_id().as_str()).into_iter().flatten();
+        return Ok(Some((values.map(OsStr::to_owned).collect(), format!("--{name}"))));
     }
-    let command = Command::new("settings").no_binary_name(true).disable_help_flag(true).args(settings.iter().cloned());
-    command.try_get_matches_from(words).map_err(|error| {
-        let place = long_name(&error).and_then(|name| places.get(name.as_str()).cloned());
-        Failure::usage(format!("{}: {}", place.unwrap_or_else(|| "settings".to_owned()), violation(&error)))
-    })
+    if let Some((value, source)) = from_environment(name)? {
+        return Ok(Some((vec![value], source)));
+    }
+    let Some((file, (values, source))) = file.and_then(|file| Some((file, file.get(name)?))) else { return Ok(None) };
+    if is_secret(setting) {
+        file.require_private()?;
+    }
+    let values = match name {
+        "root-key" => root_key::of_file(values, |path| file.resolve(path)),
+        _ => values.iter().map(|value| resolved(file, setting, value)).collect(),
+    };
+    Ok(Some((values, source)))
 }
 
 /// Converts a value of the file. Paths are relative to the directory of the file.

@@ -115,13 +115,10 @@ fn previous_versions_are_kept_for_configured_time() {
 /// Returns the row of a setting in `docs/operate/settings.md`.
 fn documented(setting: &Arg) -> String {
     let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
-    let (help, stated) = match help.strip_suffix(']').and_then(|help| help.rsplit_once(" [default: ")) {
-        Some((help, default)) => (help.to_owned(), Some(default.replace('<', "\\<"))), // avoids HTML tags
-        None => (help, None),
+    let (help, default) = match help.rsplit_once(" [default: ") {
+        Some((help, _)) => (help.to_owned(), default_of(setting).replace('<', "\\<")), // avoids HTML tags
+        None => (help, format!("`{}`", default_of(setting))),
     };
-    let values: Vec<String> =
-        setting.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
-    let default = stated.unwrap_or_else(|| format!("`{}`", values.join(",")));
     let possible: Vec<String> =
         setting.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     let possible = match possible.as_slice() {
