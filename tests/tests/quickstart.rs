@@ -140,7 +140,7 @@ fn jobs_wait_for_restarting_vault() {
 fn quickstart_keeps_an_existing_profile() {
     let desk = Desk::new(Database::Sqlite);
     fs::create_dir_all(desk.profile().parent().unwrap()).unwrap();
-    let other = r#"{"url":"https://vault.example/v1","email":"ada@example.com","access_token":"t","expires_at":"2020-01-01T00:00:00Z"}"#;
+    let other = r#"{"url":"https://vault.example/v1","email":"ada@example.com","session":{"access_token":"t","expires_at":"2020-01-01T00:00:00Z"}}"#;
     fs::write(desk.profile(), other).unwrap();
     fs::set_permissions(desk.profile(), fs::Permissions::from_mode(0o600)).unwrap();
     let (_server, printed) = desk.quickstart(&[]);
@@ -165,7 +165,7 @@ fn profile_follows_its_vault() {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let url = format!("http://{}/v1/", server.address); // another spelling
+    let url = format!("http://localhost:{}/v1/", server.address.port()); // another spelling
     let (password, passcode) = (secret("password", &account.password), secret("passcode", &account.recovery_code()));
     let login = ["login", "--url", &url, "--password-file", &password, "--passcode-file", &passcode];
     desk.run(&login).done();
@@ -189,7 +189,48 @@ fn profile_follows_its_vault() {
     assert_eq!(server.stop(), Some(0));
     let logout = desk.run(&["logout"]).done();
     assert!(logout.stderr.contains("the session was not ended and is valid until"), "{logout:?}");
-    assert!(!desk.profile().exists());
+    assert!(!fs::read_to_string(desk.profile()).unwrap().contains("access_token"));
+    desk.run(&["credential", "list"]).refused();
+    let (_server, _) = desk.quickstart(&[]);
+    desk.run(&job).done();
+}
+
+/// Another user can listen on the port of a stopped server. Only its socket gets tokens and passwords, if the user of
+/// the server listens on it.
+#[test]
+fn a28_port_of_stopped_vault_gets_no_request() {
+    let desk = Desk::new(Database::Sqlite);
+    let (server, _) = desk.quickstart(&[]);
+    let socket = desk.vault.data_dir().join("orgvault.sock");
+    assert_eq!(mode(&socket), 0o600);
+    let address = server.address;
+    assert_eq!(server.stop(), Some(0));
+    let foreign = TcpListener::bind(address).unwrap();
+    foreign.set_nonblocking(true).unwrap();
+    let password = desk.home.join("password");
+    fs::write(&password, "any").unwrap();
+    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
+    let (password, url) = (password.to_str().unwrap(), format!("http://localhost:{}/v1", address.port()));
+    let login = ["login", "--url", &url, "--password-file", password, "--passcode-file", password];
+    let commands: [&[&str]; 4] =
+        [&["credential", "list"], &["account", "list", "--profile", "default"], &login, &["logout"]];
+    for command in commands {
+        let refused = desk.run(command).stderr;
+        assert!(refused.contains(&format!("unix:{}", socket.display())), "{command:?}: {refused}");
+    }
+    assert!(foreign.accept().is_err(), "the port got a request");
+    drop(foreign);
+
+    // A socket of another user.
+    fs::remove_file(desk.profile()).unwrap();
+    fs::remove_dir_all(desk.vault.data_dir()).unwrap();
+    let (_server, _) = desk.quickstart(&[]);
+    let mut profile: Value = serde_json::from_str(&fs::read_to_string(desk.profile()).unwrap()).unwrap();
+    desk.run(&["credential", "list"]).done();
+    profile["socket"]["server_user"] = 54_321.into();
+    fs::write(desk.profile(), profile.to_string()).unwrap();
+    let refused = desk.run(&["credential", "list"]).refused().stderr;
+    assert!(refused.contains("expected user 54321"), "{refused}");
 }
 
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other

@@ -18,8 +18,11 @@ use vault_core::usecase::Activations;
 use vault_embed::OpenVault;
 use vault_http::{
     ActivationSettings, AdminParts, AdminSettings, BoundServer, ListenerSettings, ListeningServer, ServerSettings,
-    activation_server, admin_server, server,
+    UnixSocket, activation_server, admin_server, server,
 };
+
+/// Permission bits of the API's socket: only its user may connect.
+const PRIVATE_SOCKET: u32 = 0o600;
 
 /// Bound listeners, which respond once they are served.
 pub(crate) struct Listeners {
@@ -34,7 +37,13 @@ pub(crate) struct Listeners {
 }
 
 fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
-    Failure::cannot_listen("--listen", settings.server.listen, error)
+    match &settings.server.listen_socket {
+        // The error text contains the socket's path.
+        Some(path) if error.to_string().contains(&*path.to_string_lossy()) => {
+            Failure::new(format!("cannot listen on {error}. Choose another with --listen-socket"))
+        }
+        _ => Failure::cannot_listen("--listen", settings.server.listen, error),
+    }
 }
 
 fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
@@ -107,6 +116,7 @@ impl Listeners {
         listener.proxies_only = listener.tls.is_none() && !settings.server.listen.ip().is_loopback();
         Ok(ServerSettings {
             listener,
+            unix: settings.server.listen_socket.clone().map(|path| UnixSocket { path, mode: PRIVATE_SOCKET }),
             base_path: settings.server.base_path.clone(),
             activation_url: settings.server.activation_url(),
             rate: settings.server.login_rate(),
@@ -186,6 +196,9 @@ impl Listeners {
             tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP interface");
         }
         for url in &self.activation {
+        if let Some(path) = settings.server.listen_socket.as_ref().filter(|_| !self.public.is_empty()) {
+            tracing::info!(socket = %path.display(), "serving the HTTP interface");
+        }
             tracing::info!(%url, "serving activations");
         }
         for address in &self.admin {

@@ -36,7 +36,9 @@ pub(crate) fn vend() -> Vec<CompletionCandidate> {
 pub fn profiles() -> Vec<CompletionCandidate> {
     let kept = Profile::all().unwrap_or_default().into_iter();
     let logins = kept.filter_map(|profile| Some((Login::read(&profile).ok()?, profile)));
-    logins.map(|(login, profile)| candidate(profile.as_str(), &format!("{} at {}", login.email, login.url))).collect()
+    logins
+        .map(|((login, _), profile)| candidate(profile.as_str(), &format!("{} at {}", login.email, login.url)))
+        .collect()
 }
 
 /// Returns the credentials of the organization that this user is logged in to.
@@ -56,7 +58,8 @@ fn saved() -> Vec<CredentialItem> {
     // Apply the hardening first, as for all commands that read a token.
     let asked = || {
         hardening::apply().ok()?;
-        let session = Login::read(&named_profile()?).ok()?.session_within(DEADLINE).ok()?;
+        let (login, session) = Login::read(&named_profile()?).ok()?;
+        let session = login.client(Some(DEADLINE)).ok()?.resume(session.access_token.into_secret());
         session.page(&ListFilter { page_size: Some(OFFERED), ..ListFilter::default() }, None).ok()
     };
     asked().map(|page| page.credentials).unwrap_or_default()

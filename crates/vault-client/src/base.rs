@@ -5,6 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+use ureq::http::Uri;
 
 /// Scheme, host, port and base path of the API, without a trailing slash: `http://127.0.0.1:8080/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,24 @@ impl BaseUrl {
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// Returns whether both URLs address the same server: their origins are equal, or differ in the name of the loopback
+    /// address.
+    pub fn has_same_server(&self, other: &Self) -> bool {
+        let of = |base: &Self| {
+            let uri: Option<Uri> = base.0.parse().ok();
+            let port = uri.as_ref().and_then(Uri::port_u16).unwrap_or(if base.is_https() { 443 } else { 80 });
+            let host = uri.as_ref().and_then(Uri::host).map(str::to_lowercase).filter(|_| !base.is_loopback());
+            (base.is_https(), host, port)
+        };
+        of(self) == of(other)
+    }
+
+    /// Returns the URL of the same path on a Unix socket, which has no host name and no TLS.
+    pub(crate) fn on_socket(&self) -> Self {
+        let path = self.0.splitn(4, '/').nth(3).map(|path| ["/", path].concat()).unwrap_or_default();
+        Self(["http://localhost", &path].concat())
+    }
+
     /// Returns the URL of `path`, which starts with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.0, path].concat()
@@ -87,6 +106,39 @@ mod tests {
             ("http://vault.example/v1 ", None),
         ] {
             assert_eq!(text.parse::<BaseUrl>().ok().map(|url| url.to_string()).as_deref(), sound, "{text}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_loopback_are_one_server() {
+        let is_same = |a: &str, b: &str| {
+            let parse = |text: &str| text.parse::<BaseUrl>().expect("a URL");
+            parse(a).has_same_server(&parse(b))
+        };
+        for (a, b) in [
+            ("http://127.0.0.1:8080/v1", "http://localhost:8080/v1/"),
+            ("http://[::1]:8080/v1", "http://127.0.0.2:8080"),
+            ("https://vault.example/v1", "https://Vault.example:443/v1"),
+        ] {
+            assert!(is_same(a, b), "{a} {b}");
+        }
+        for (a, b) in [
+            ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8081/v1"),
+            ("http://127.0.0.1:8080/v1", "https://127.0.0.1:8080/v1"),
+            ("http://127.0.0.1:8080/v1", "http://192.0.2.1:8080/v1"),
+            ("https://vault.example/v1", "https://other.example/v1"),
+        ] {
+            assert!(!is_same(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn url_on_socket_keeps_only_the_path() {
+        for (text, expected) in
+            [("https://vault.example:1/a/v1", "http://localhost/a/v1"), ("http://[::1]:1", "http://localhost")]
+        {
+            let url: BaseUrl = text.parse().expect("a URL");
+            assert_eq!(url.on_socket().to_string(), expected);
         }
     }
 

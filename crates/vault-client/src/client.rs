@@ -3,11 +3,12 @@
 use crate::base::BaseUrl;
 use crate::error::transport;
 use crate::trust;
+use crate::unix::{NoResolver, UnixConnector};
 use crate::{ClientError, Session};
 use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,17 @@ pub struct ClientSettings {
     pub ca_file: Option<PathBuf>,
     /// Maximum duration of a request, including its response. `None` means one minute.
     pub deadline: Option<Duration>,
+    /// Unix socket of the server. Requests use it instead of the host and port of the base URL.
+    pub socket: Option<ServerSocket>,
+}
+
+/// A Unix socket on which a server serves the API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerSocket {
+    /// Path of the socket.
+    pub path: PathBuf,
+    /// Id of the user who runs the server. A socket of another user gets no request.
+    pub server_user: u32,
 }
 
 /// Client of the HTTP API. It follows no redirects and uses no proxy, so that nothing is sent to another server. Cheap
@@ -57,20 +69,22 @@ impl Client {
     /// [`ClientError::BaseUrl`] if the URL is invalid. [`ClientError::CaFile`] if the file cannot be used.
     pub fn with(base_url: &str, settings: &ClientSettings) -> Result<Self, ClientError> {
         let base: BaseUrl = base_url.parse()?;
-        let mut config = Agent::config_builder();
-        if base.is_https() {
-            config = config.tls_config(trust::tls(settings.ca_file.as_deref(), None)?);
-        }
-        let agent = config
+        let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
-            .timeout_global(Some(settings.deadline.unwrap_or(DEADLINE)))
-            .build()
-            .new_agent();
-        let address = base.to_string().into();
-        Ok(Self { agent, base, address })
+            .timeout_global(Some(settings.deadline.unwrap_or(DEADLINE)));
+        if let Some(ServerSocket { path, server_user }) = &settings.socket {
+            let connector = UnixConnector::new(path, Some(*server_user));
+            let agent = Agent::with_parts(config.build(), connector, NoResolver);
+            return Ok(Self::of(agent, base.on_socket(), format!("unix:{}", path.display())));
+        }
+        if base.is_https() {
+            config = config.tls_config(trust::tls(settings.ca_file.as_deref(), None)?);
+        }
+        let address = base.to_string();
+        Ok(Self::of(config.build().new_agent(), base, address))
     }
 
     /// Creates a client that uses `agent`, and whose errors contain `address`.

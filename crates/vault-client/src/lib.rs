@@ -36,7 +36,7 @@ mod unix;
 
 pub use activation::{ActivationAddress, ActivationClient, ActivationSettings, DatedActivation};
 pub use base::BaseUrl;
-pub use client::{Client, ClientSettings};
+pub use client::{Client, ClientSettings, ServerSocket};
 pub use error::ClientError;
 pub use identity::github_identity_token;
 pub use integration::IntegrationChange;

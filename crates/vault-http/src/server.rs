@@ -71,12 +71,12 @@ impl Future for ListeningServer {
 /// Binds the public listener.
 ///
 /// # Errors
-/// An address cannot be bound, or there is none.
+/// An address or the socket cannot be bound, or there is none.
 pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<BoundServer> {
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);
     let api = PublicApi::new(settings, parts);
-    serve(&settings.listener, None, &runtime, ids, api)
+    serve(&settings.listener, settings.unix.as_ref(), &runtime, ids, api)
 }
 
 /// Creates a server for `api` at the addresses of `settings` and at `socket`.

@@ -8,7 +8,7 @@ use crate::compose;
 use crate::container;
 use crate::events::ServerEvents;
 use crate::logging;
-use crate::settings::{PublicUrl, Role as Served, SETTINGS_FILE, Settings};
+use crate::settings::{ActivationListen, Role as Served, SETTINGS_FILE, Settings};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rustix::process::geteuid;
 use secrecy::ExposeSecret as _;
@@ -21,13 +21,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use url::Url;
 use vault_cli::client::QUICKSTART;
-use vault_cli::client::login::{Login, Profile, StoredActivation};
+use vault_cli::client::login::{Login, Profile, StoredActivation, StoredSession};
 use vault_cli::failure::Failure;
 use vault_cli::output::{Output, warn};
 use vault_cli::secret_file::NewSecretFile;
 use vault_cli::text::{passcode_sheet, program, quoted, recovery_codes, rfc3339};
+use vault_client::ServerSocket;
 use vault_core::account::AccountState;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
@@ -49,9 +49,10 @@ const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
 /// Namespaces that the integration for this user's jobs may activate.
 const NAMESPACES: &str = "imports/*";
-/// Names in the data directory: the token file of the integration, and the activation socket.
+/// Names in the data directory: the token file of the integration, and the sockets for activations and for the API.
 const TOKEN_FILE: &str = "quickstart.token";
-const SOCKET: &str = "activation.sock";
+const ACTIVATION_SOCKET: &str = "activation.sock";
+const API_SOCKET: &str = "orgvault.sock";
 /// In the last milliseconds of a time step, its passcode may expire during the login. Longer than a login takes.
 const NEAR_END: i64 = 10_000;
 /// Maximum length of a Unix socket path in bytes. `sun_path` on Linux has 108, including the final NUL (unix(7)).
@@ -103,6 +104,9 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         files.load()?;
     }
     compose::make_data_dir(&settings)?;
+    if settings.server.listen_socket.is_none() {
+        settings.server.listen_socket = socket_place(&settings, API_SOCKET, "--listen-socket to /PATH");
+    }
     let events = ServerEvents::default();
     let opening = compose::serve_or_create(&settings, "quickstart", &events).await?;
     let opening = opening.anchor(compose::anchor(&settings), false).with_opener();
@@ -194,8 +198,13 @@ async fn set_up(settings: &mut Settings, vault: &OpenVault, args: &QuickstartArg
     let name = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
     let email = args.email.clone().unwrap_or_else(|| DEFAULT_EMAIL.to_owned());
     let organization = organization(vault, &name).await?;
-    if !settings.has_file && settings.server.activation_listen().is_none() {
-        add_activation_socket(settings)?;
+    if !settings.has_file {
+        if settings.server.activation_listen().is_none()
+            && let Some(path) = socket_place(settings, ACTIVATION_SOCKET, "--activation-listen to unix:/PATH")
+        {
+            settings.server.add_activation_socket(path);
+        }
+        write_settings(settings)?;
     }
     let token_file = match settings.server.activation_listen() {
         Some(_) => Some(create_integration(settings, vault, organization).await?),
@@ -216,44 +225,47 @@ async fn organization(vault: &OpenVault, name: &str) -> Result<OrganizationId, F
     }
 }
 
-/// Adds an activation socket for this user to the settings and to the settings file in the data directory, so that
-/// later runs and `orgvault serve` use it too.
-fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
-    let in_data_dir = settings.data_dir.join(SOCKET);
-    let (path, named) = if in_data_dir.as_os_str().len() <= LONGEST_SOCKET_PATH {
-        (in_data_dir, SOCKET.to_owned())
-    } else {
-        let Some(path) = runtime_socket(settings) else {
-            warn(&format!(
-                "no activation listener: the path of {} is longer than {LONGEST_SOCKET_PATH} bytes. Set --activation-listen to \
-                 unix:/PATH with a shorter path",
-                in_data_dir.display()
-            ));
-            return Ok(());
-        };
-        let named = path.display().to_string();
-        (path, named)
-    };
+/// Returns the path of a socket for this user: in the data directory, or in the runtime directory if that path is too
+/// long. `setting` is the remedy if both are.
+fn socket_place(settings: &Settings, name: &str, setting: &str) -> Option<PathBuf> {
+    let in_data_dir = settings.data_dir.join(name);
+    if in_data_dir.as_os_str().len() <= LONGEST_SOCKET_PATH {
+        return Some(in_data_dir);
+    }
+    let place = runtime_socket(&in_data_dir);
+    if place.is_none() {
+        warn(&format!(
+            "no socket: the path of {} is longer than {LONGEST_SOCKET_PATH} bytes. Set {setting} with a shorter path",
+            in_data_dir.display()
+        ));
+    }
+    place
+}
+
+/// Writes the settings file in the data directory, so that later runs and `orgvault serve` use the same sockets.
+fn write_settings(settings: &Settings) -> Result<(), Failure> {
+    let mut text = "# Written by `orgvault quickstart`. `orgvault help settings` lists all settings.\n".to_owned();
+    // The names of files in the data directory remain valid if it is moved.
+    let named = |path: &Path| path.strip_prefix(&settings.data_dir).unwrap_or(path).display().to_string();
+    if let Some(path) = &settings.server.listen_socket {
+        let _ = writeln!(text, "listen-socket = {}", toml_string(&named(path)));
+    }
+    if let Some(ActivationListen::Unix(socket)) = settings.server.activation_listen() {
+        let _ = writeln!(text, "activation-listen = {}", toml_string(&format!("unix:{}", named(&socket.path))));
+    }
     let file = settings.data_dir.join(SETTINGS_FILE);
-    let text = format!(
-        "# Written by `orgvault quickstart`. `orgvault help settings` lists all settings.\n\
-         activation-listen = {}\n",
-        toml_string(&format!("unix:{named}"))
-    );
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
     let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    settings.server.add_activation_socket(path);
-    Ok(())
+    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
 }
 
 /// Returns a short socket path in the user's private runtime directory (XDG Base Directory Specification).
-fn runtime_socket(settings: &Settings) -> Option<PathBuf> {
+fn runtime_socket(in_data_dir: &Path) -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())?;
     let metadata = runtime.metadata().ok()?;
     let is_private = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o077 == 0;
     let mut digest = DefaultHasher::new(); // only distinguishes data directories; need not be cryptographic
-    settings.data_dir.hash(&mut digest);
+    in_data_dir.hash(&mut digest);
     let path = runtime.join(format!("orgvault-{:016x}.sock", digest.finish()));
     (is_private && path.as_os_str().len() <= LONGEST_SOCKET_PATH).then_some(path)
 }
@@ -304,7 +316,7 @@ async fn sign_in(
 ) -> Result<String, String> {
     let profile = Profile::default();
     let found = Login::find(&profile).map_err(|failure| failure.to_string())?;
-    if let Some(found) = found.filter(|found| !is_of_removed_vault(settings, found)) {
+    if let Some(found) = found.filter(|found| found.session.is_some() && !is_of_this_vault(settings, found)) {
         return Err(format!("profile {} belongs to {} at {}", profile.as_str(), found.email, found.url));
     }
     if settings.server.listen.port() == 0 {
@@ -329,46 +341,56 @@ async fn sign_in(
     };
     let session = vault.accounts().with_max_ttl(settings.server.max_ttl).log_in(request).await;
     let session = session.map_err(|error| Failure::from(error).to_string())?;
-    let activation = stored_activation(settings, token_file);
+    let expires_at = rfc3339(session.expires_at);
     let login = Login {
         url: settings.server.base_url(settings.server.listen),
         ca_file: None,
         email,
-        access_token: session.token.0.into(),
-        expires_at: rfc3339(session.expires_at),
-        activation,
+        socket: stored_socket(settings),
+        session: Some(StoredSession { access_token: session.token.0.into(), expires_at: expires_at.clone() }),
+        activation: stored_activation(settings, token_file),
     };
     login.write(&profile).map_err(|failure| failure.to_string())?;
-    Ok(login.expires_at)
+    Ok(expires_at)
+}
+
+fn stored_socket(settings: &Settings) -> Option<ServerSocket> {
+    let path = settings.server.listen_socket.clone()?;
+    Some(ServerSocket { path, server_user: geteuid().as_raw() })
 }
 
 fn stored_activation(settings: &Settings, token_file: Option<&Path>) -> Option<StoredActivation> {
+/// Returns the activation listener for the profile. Another user can listen on the port of a stopped server, so the
+/// token is stored only for a socket or TLS.
     let (url, token_file) = settings.server.activation_url().zip(token_file)?;
-    Some(StoredActivation { url, token_file: token_file.to_owned(), server_user: geteuid().as_raw() })
+    let stored = StoredActivation { url, token_file: token_file.to_owned(), server_user: geteuid().as_raw() };
+    Some(stored).filter(|stored| !stored.url.starts_with("http:"))
 }
 
-/// Returns whether `quickstart` stored the login for an earlier vault in this data directory, which no longer exists. A
-/// later login to another host is kept.
-fn is_of_removed_vault(settings: &Settings, login: &Login) -> bool {
-    let token_file = settings.data_dir.join(TOKEN_FILE);
-    let origin = Url::parse(&login.url).map(|url| url.origin().ascii_serialization());
-    let is_local = origin.is_ok_and(|origin| origin.parse::<PublicUrl>().is_ok_and(|origin| origin.is_local()));
-    let is_here = is_local || login.url == settings.server.base_url(settings.server.listen);
-    is_here && login.activation.as_ref().is_some_and(|activation| activation.token_file == token_file)
+/// Returns whether `quickstart` stored the login for this data directory. Its vault may have been removed.
+fn is_of_this_vault(settings: &Settings, login: &Login) -> bool {
+    login.socket.is_some() && login.socket == stored_socket(settings)
 }
 
-/// Stores the current addresses of this vault in the profile, if its session is one of this vault.
+/// Stores the current addresses of this vault in the profile, if it belongs to this vault.
 fn repair_profile(settings: &Settings, vault: &OpenVault) -> Result<(), Failure> {
     let profile = Profile::default();
-    let Ok(Some(mut login)) = Login::find(&profile) else { return Ok(()) };
-    let token = login.access_token.into_secret();
-    if vault.accounts().authenticate(token.expose_secret()).is_err() || settings.server.listen.port() == 0 {
+    let Some(mut login) = Login::find(&profile).unwrap_or_default() else { return Ok(()) };
+    let is_session = |session: StoredSession| {
+        let token = session.access_token.into_secret();
+        let is_valid = vault.accounts().authenticate(token.expose_secret()).is_ok();
+        (is_valid, StoredSession { access_token: token.into(), ..session })
+    };
+    let (is_valid, session) = login.session.take().map(is_session).unzip();
+    login.session = session;
+    let is_ours = is_of_this_vault(settings, &login) || is_valid == Some(true);
+    if !is_ours || settings.server.listen.port() == 0 {
         return Ok(());
     }
-    login.access_token = token.into();
     let token_file = Some(settings.data_dir.join(TOKEN_FILE)).filter(|file| file.exists());
     login.url = settings.server.base_url(settings.server.listen);
     login.activation = stored_activation(settings, token_file.as_deref()).or(login.activation);
+    login.socket = stored_socket(settings);
     login.write(&profile).map(|_| ())
 }
 
@@ -397,7 +419,7 @@ fn created_text(
     match &set_up.signed_in {
         Ok(until) => {
             let _ = writeln!(text, "\nYou are signed in on this host until {until}. In another terminal:\n");
-            text += &next_commands(set_up.token_file.is_some());
+            text += &next_commands(stored_activation(settings, set_up.token_file.as_deref()).is_some());
         }
         Err(reason) => {
             let url = settings.server.base_url(settings.server.listen);

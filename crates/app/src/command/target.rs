@@ -31,9 +31,9 @@ pub(crate) struct Remote {
 impl Remote {
     /// Reads the login of a profile, and requests its account.
     pub(crate) fn open(profile: &Profile) -> Result<Self, Failure> {
-        let login = Login::read(profile)?;
+        let (login, stored) = Login::read(profile)?;
         let (url, log_in) = (login.url.clone(), profile.login_command());
-        let session = login.session()?;
+        let session = login.client(None)?.resume(stored.access_token.into_secret());
         let account = session.account().map_err(|error| refused(error, &log_in, "the server has no such path"))?;
         Ok(Self { session, account, url, profile: profile.clone() })
     }

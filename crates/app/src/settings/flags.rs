@@ -85,6 +85,14 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080", value_parser = value::address)]
     pub(crate) listen: SocketAddr,
 
+    /// Unix socket on which the HTTP API is also served, only to the user who runs the server [default: none]
+    #[arg(long, value_name = "PATH", value_parser = value::absolute_path)]
+    pub(crate) listen_socket: Option<PathBuf>,
+
+    /// Set by `quickstart` for users of this host: the example keys of the AWS documentation are accepted.
+    #[arg(skip)]
+    pub(crate) example_keys: bool,
+
     /// Set if the settings contain the address of the API, even if it is the default.
     #[arg(skip)]
     pub(crate) has_listen: bool,

@@ -135,6 +135,11 @@ pub(super) enum ActivationPlace {
     Tcp(SocketAddr),
 }
 
+/// Parses a path, relative to the working directory.
+pub(super) fn absolute_path(text: &str) -> Result<PathBuf, &'static str> {
+    std::path::absolute(text).map_err(|_| "must be a path")
+}
+
 impl FromStr for ActivationPlace {
     type Err = String;
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use vault_client::{Client, ClientError, ClientSettings, ProblemCode, Session, WireSecret};
+use vault_client::{Client, ClientError, ClientSettings, ProblemCode, ServerSocket, Session, WireSecret};
 
 /// Maximum size of a login file in bytes.
 const MAX_FILE: usize = 16 * 1024;
@@ -100,15 +100,27 @@ pub struct Login {
     /// Certificates of the server's authority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_file: Option<PathBuf>,
+    /// Unix socket of the server, which `quickstart` stores. Requests use it instead of the host and port of the URL,
+    /// because another user can listen on the port of a stopped server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<ServerSocket>,
     /// E-mail address of the account.
     pub email: String,
+    /// The session, until the user logs out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<StoredSession>,
+    /// The activation listener for this user's jobs, which `quickstart` stores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation: Option<StoredActivation>,
+}
+
+/// A session of an account.
+#[derive(Serialize, Deserialize)]
+pub struct StoredSession {
     /// The access token.
     pub access_token: WireSecret,
     /// Time at which the token expires, in RFC 3339.
     pub expires_at: String,
-    /// The activation listener for this user's jobs, which `quickstart` stores.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub activation: Option<StoredActivation>,
 }
 
 /// An activation listener and the file of its integration token, with which `exec` and `activate` need no flags. They
@@ -124,11 +136,11 @@ pub struct StoredActivation {
 }
 
 impl Login {
-    /// Reads the login of a profile. Fails if there is none.
-    pub fn read(profile: &Profile) -> Result<Self, Failure> {
+    /// Reads the login of a profile and its session. Fails if there is none.
+    pub fn read(profile: &Profile) -> Result<(Self, StoredSession), Failure> {
         let log_in = profile.login_command();
-        match Self::find(profile)? {
-            Some(login) => Ok(login),
+        match Self::find(profile)?.and_then(|mut login| login.session.take().map(|session| (login, session))) {
+            Some(found) => Ok(found),
             None if profile.as_str() == Profile::DEFAULT => {
                 Err(Failure::new(format!("you are not logged in. Run `{log_in}`")))
             }
@@ -173,8 +185,11 @@ impl Login {
         Ok(path)
     }
 
-    /// Removes the login of a profile.
-    pub fn remove(profile: &Profile) -> Result<(), Failure> {
+    /// Stores the login without a session, or removes it if it contains nothing else that `quickstart` stored.
+    pub fn end(&self, profile: &Profile) -> Result<(), Failure> {
+        if self.socket.is_some() || self.activation.is_some() {
+            return self.write(profile).map(drop);
+        }
         let path = profile.path()?;
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -184,19 +199,16 @@ impl Login {
         }
     }
 
-    /// Returns the session of this login.
-    pub fn session(self) -> Result<Session, Failure> {
-        self.session_with(ClientSettings::default())
+    /// Returns the session of a profile. Fails if it has none.
+    pub fn session(profile: &Profile) -> Result<Session, Failure> {
+        let (login, session) = Self::read(profile)?;
+        Ok(login.client(None)?.resume(session.access_token.into_secret()))
     }
 
-    /// Returns the session of this login, with a time limit for each request.
-    pub(crate) fn session_within(self, deadline: Duration) -> Result<Session, Failure> {
-        self.session_with(ClientSettings { deadline: Some(deadline), ..ClientSettings::default() })
-    }
-
-    fn session_with(self, settings: ClientSettings) -> Result<Session, Failure> {
-        let settings = ClientSettings { ca_file: self.ca_file, ..settings };
-        Ok(Client::with(&self.url, &settings)?.resume(self.access_token.into_secret()))
+    /// Returns a client of the server, with a time limit for each request. It sends no token.
+    pub fn client(&self, deadline: Option<Duration>) -> Result<Client, Failure> {
+        let settings = ClientSettings { ca_file: self.ca_file.clone(), deadline, socket: self.socket.clone() };
+        Ok(Client::with(&self.url, &settings)?)
     }
 }
 

@@ -40,7 +40,7 @@ pub fn run(args: CredentialArgs, output: Output) -> Result<ExitCode, Failure> {
 }
 
 fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> Result<ExitCode, Failure> {
-    let session = Login::read(profile)?.session()?;
+    let session = Login::session(profile)?;
     let session = &session;
     match command {
         CredentialCommand::Save { namespace, kind, data, labels, allow_several, metadata } => {

@@ -115,7 +115,7 @@ impl From<Violation> for Outcome {
 
 /// Runs `orgvault import`.
 pub fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
-    let session = Login::read(&args.profile.profile)?.session()?;
+    let session = Login::session(&args.profile.profile)?;
     let mut entries = read(&args)?;
     let all = || args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     if entries.is_empty() {

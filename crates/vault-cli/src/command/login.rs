@@ -1,13 +1,13 @@
 //! `orgvault login`, `orgvault logout` and `orgvault profiles`
 
 use crate::client::args::{LoginArgs, ProfileArg};
-use crate::client::login::{Login, Profile, failure};
+use crate::client::login::{Login, Profile, StoredSession, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
 use crate::output::{Output, table, warn};
 use serde::Serialize;
 use std::path::Path;
-use vault_client::{BaseUrl, Client, ClientSettings, LoginRequest, ProblemCode, Session};
+use vault_client::{BaseUrl, LoginRequest, ProblemCode, Session};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
 use vault_crypto::SystemClock;
@@ -54,40 +54,54 @@ pub fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     }
     // Ignore a damaged login file, which is replaced below.
     let last = Login::find(&profile).ok().flatten();
-    let same_server = |login: &&Login| url.as_ref().is_none_or(|url| *url == login.url);
+    let url = match (url, &last) {
+        (Some(url), Some(last)) if is_same_server(&url, &last.url) => last.url.clone(),
+        (None, Some(last)) => last.url.clone(),
+        (url, _) => url.unwrap_or_else(|| DEFAULT_URL.to_owned()),
+    };
+    // A login replaces only the session. The activation settings have an address of their own.
+    let same = last.as_ref().filter(|login| login.url == url);
     let ca_file = match server_ca_file {
         Some(file) => Some(std::path::absolute(file)?),
-        None => last.as_ref().filter(same_server).and_then(|login| login.ca_file.clone()),
+        None => same.and_then(|login| login.ca_file.clone()),
     };
-    let last_url = || last.as_ref().map_or_else(|| DEFAULT_URL.to_owned(), |login| login.url.clone());
-    // A login replaces only the session. The activation settings have an address of their own.
+    let socket = same.and_then(|login| login.socket.clone());
     let activation = last.as_ref().and_then(|login| login.activation.clone());
-    let url = url.clone().unwrap_or_else(last_url);
-    let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
-    require_encryption(&url, allow_http, "password and passcode")?;
-    let email = match email.or_else(|| last.map(|login| login.email)) {
+    let mut login = Login { url, ca_file, socket, email: String::new(), session: None, activation };
+    let client = login.client(None)?;
+    if login.socket.is_none() {
+        require_encryption(&login.url, allow_http, "password and passcode")?;
+    }
+    login.email = match email.or_else(|| last.map(|login| login.email)) {
         Some(email) => email,
         None => prompt::line("--email", "E-mail address")?,
     };
     let password = prompt::secret("--password-file", password_file.as_deref(), "Password")?;
     let passcode = prompt::passcode("--passcode-file", passcode_file.as_deref(), "Passcode (each works once)")?;
     let request =
-        LoginRequest { email: email.clone(), password: password.into(), passcode: passcode.into(), ttl: None };
-    let session = client.log_in(&request).map_err(|error| failure(&format!("log in to {url} as {email}"), &error))?;
+        LoginRequest { email: login.email.clone(), password: password.into(), passcode: passcode.into(), ttl: None };
+    let session = client
+        .log_in(&request)
+        .map_err(|error| failure(&format!("log in to {} as {}", login.url, login.email), &error))?;
     let expires_at = session.expires_at().unwrap_or_default().to_owned();
-    let login = Login { url, ca_file, email, access_token: session.token().clone().into(), expires_at, activation };
+    let access_token = session.token().clone().into();
+    login.session = Some(StoredSession { access_token, expires_at: expires_at.clone() });
     login.write(&profile)?;
-    let shown =
-        Shown { profile: profile.as_str(), url: &login.url, email: &login.email, expires_at: &login.expires_at };
-    output.print(&shown, &format!("Logged in to {} as {} until {}.", login.url, login.email, login.expires_at))
+    let shown = Shown { profile: profile.as_str(), url: &login.url, email: &login.email, expires_at: &expires_at };
+    output.print(&shown, &format!("Logged in to {} as {} until {expires_at}.", login.url, login.email))
 }
 
-/// Logs out. The login is removed from this host also if it has expired, or if the server does not end it.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let parsed = one.parse::<BaseUrl>().ok().zip(other.parse().ok());
+    parsed.is_some_and(|(one, other)| one.has_same_server(&other))
+}
+
+/// Logs out. The session is removed from this host also if it has expired, or if the server does not end it.
 pub fn log_out(ProfileArg { profile }: &ProfileArg, output: Output) -> Result<(), Failure> {
-    let login = Login::read(profile)?;
-    let (url, email, expires_at) = (login.url.clone(), login.email.clone(), login.expires_at.clone());
-    let session = login.session();
-    Login::remove(profile)?;
+    let (login, StoredSession { access_token, expires_at }) = Login::read(profile)?;
+    let session = login.client(None).map(|client| client.resume(access_token.into_secret()));
+    login.end(profile)?;
+    let (url, email) = (login.url, login.email);
     let not_ended = |cause: Failure| {
         warn(&format!("the session was not ended and is valid until {expires_at}: {cause}"));
         (false, format!("Removed the login of {email} to {url} from this host."))
@@ -109,7 +123,10 @@ pub fn list(output: Output) -> Result<(), Failure> {
     let now = SystemClock.now();
     let mut listed = Vec::new();
     for profile in Profile::all()? {
-        let Login { url, email, expires_at, .. } = Login::read(&profile)?;
+        let Some(Login { url, email, session: Some(StoredSession { expires_at, .. }), .. }) = Login::find(&profile)?
+        else {
+            continue;
+        };
         let expired = Timestamp::from_rfc3339(&expires_at).is_some_and(|moment| moment <= now);
         listed.push(Listed { profile: profile.as_str().to_owned(), url, email, expires_at, expired });
     }

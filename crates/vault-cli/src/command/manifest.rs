@@ -66,7 +66,7 @@ pub struct ApplyArgs {
 
 /// Runs `orgvault export`.
 pub fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
-    let session = Login::read(&args.profile.profile)?.session()?;
+    let session = Login::session(&args.profile.profile)?;
     let (present, nameless) = read_present(&session, true)?;
     let (mut text, omitted) = export::export(&present);
     let nameless_of = format!("{} without the label {NAME}", count(nameless.len(), "credential"));
@@ -86,7 +86,7 @@ pub fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
 
 /// Runs `orgvault apply`.
 pub fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
-    let session = Login::read(&args.profile.profile)?.session()?;
+    let session = Login::session(&args.profile.profile)?;
     let Planned { manifest, changes, uninvited, data, urls } = Planned::read(&session, args)?;
     if args.dry_run {
         let document = json!({"changes": texts_of(&changes), "uninvited": uninvited});
