@@ -1,6 +1,7 @@
 //! The audit log: who did what, when and to which object. Entries have a fixed list of fields, none of which can
 //! contain a secret.
 
+mod awaited;
 mod change;
 mod checkpoint;
 mod delivery;
@@ -9,6 +10,7 @@ mod origin;
 mod state;
 mod verification;
 
+pub use awaited::AwaitedEntries;
 pub use change::{AuditChange, ChangedField};
 pub use checkpoint::{
     CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,

@@ -66,6 +66,7 @@ impl Deployment {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
+            awaited: Arc::default(),
             origin: Origin::default(),
         }
     }

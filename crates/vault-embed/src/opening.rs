@@ -471,6 +471,7 @@ impl Platform {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
+            awaited: Arc::default(),
             origin: Origin::default(),
         }
     }

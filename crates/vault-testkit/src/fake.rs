@@ -110,6 +110,7 @@ impl<S> FakeVault<S> {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
             origin: Origin::default(),
         };
         Self {

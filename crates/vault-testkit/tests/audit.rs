@@ -13,7 +13,7 @@ use vault_core::audit::{
 };
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditSealer, AuditSink, Clock as _, Event, StoreError};
+use vault_core::port::{AuditLog, AuditSealer, AuditSink, AuditTrail as _, Clock as _, Event, StoreError};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{DeliveredAudit, Operator, RemovedAudit, SealedAudit};
 use vault_testkit::crypto::FakeAuditSealer;
@@ -91,6 +91,53 @@ async fn sealed_audit_log_verifies() {
     assert!(setting.operator.has_checkpoint(newest).await.unwrap());
     assert_eq!(setting.seal().await, SealedAudit { entries: 2, more: false });
     assert_eq!(setting.seal().await, SealedAudit::default(), "an idle round writes nothing");
+}
+
+/// An entry that is removed before its checkpoint leaves no trace in the store. The process that recorded it reports it.
+#[tokio::test]
+async fn entry_removed_before_its_checkpoint_is_reported() {
+    let setting = setting();
+    let organizations = setting.operator.clone();
+    let reported = || {
+        let events = setting.events.events().into_iter();
+        let ids = events.filter_map(|event| match event {
+            Event::IntegrityFailure { table: "audit", id } => Some(id),
+            _ => None,
+        });
+        ids.collect::<Vec<_>>()
+    };
+    organizations.create_organization("Sealed here").await.unwrap();
+    assert_eq!(setting.seal().await.entries, 1);
+    // Sealed by another process.
+    organizations.create_organization("Sealed elsewhere").await.unwrap();
+    let other = FakeVault::on(setting.store.clone());
+    other.clock.advance_seconds(1);
+    assert_eq!(other.operator().seal_audit(MILLIS).await.unwrap().entries, 1);
+    setting.seal().await;
+    assert_eq!(reported(), Vec::<String>::new());
+
+    organizations.create_organization("Hidden").await.unwrap();
+    let unsealed = setting.store.unsealed_entries(None, 10).await.unwrap();
+    let [hidden] = &unsealed[..] else { panic!("{unsealed:?}") };
+    let hidden = hidden.id.clone();
+    setting.store.remove_audit(hidden.parse().unwrap());
+    setting.store.fail_next(StoreError::Unavailable("gone".into()));
+    assert!(setting.operator.seal_audit(MILLIS).await.is_err());
+    assert_eq!(reported(), Vec::<String>::new(), "the round was not complete");
+    setting.seal().await;
+    assert_eq!(reported(), std::slice::from_ref(&hidden));
+    setting.seal().await;
+    assert_eq!(reported(), [hidden], "reported once");
+
+    // A checkpoint that the attacker wrote does not count.
+    organizations.create_organization("Claimed").await.unwrap();
+    assert_eq!(other.operator().seal_audit(MILLIS).await.unwrap().entries, 1);
+    setting.store.tamper_with_checkpoints(|checkpoints, _| {
+        let newest = checkpoints.values_mut().next_back().unwrap();
+        newest.code = Digest::from_bytes([7; 32]);
+    });
+    setting.seal().await;
+    assert_eq!(reported().len(), 2);
 }
 
 #[tokio::test]

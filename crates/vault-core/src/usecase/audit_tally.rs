@@ -95,8 +95,11 @@ impl AuditTally {
             // Do not use the counted minute as the time: a reader of entries after the last read time would miss an
             // entry that is written late.
             let now = self.environment.now();
-            let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count))).collect();
+            let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count)));
+            let records: Vec<_> = records.collect();
+            let ids: Vec<AuditId> = records.iter().map(|sealed| sealed.record.id).collect();
             self.log.append(records).await?;
+            self.environment.awaited.add(ids);
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }
         Ok(())

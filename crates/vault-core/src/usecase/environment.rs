@@ -1,6 +1,6 @@
 //! Environment that all operations require.
 
-use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, Origin, SealedAuditRecord};
+use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, AwaitedEntries, Origin, SealedAuditRecord};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError};
@@ -26,6 +26,8 @@ pub struct Environment {
     pub events: Arc<dyn EventSink>,
     /// Port that computes the MACs of audit entries.
     pub audit: Arc<dyn AuditSealer>,
+    /// Entries that this process recorded and that await their checkpoint.
+    pub awaited: Arc<AwaitedEntries>,
     /// Origin of the request that the operations belong to, for audit entries.
     pub origin: Origin,
 }
@@ -44,8 +46,11 @@ impl Environment {
         (0..MOST_ATTEMPTS).take_while(in_time)
     }
 
-    /// Emits an event.
+    /// Emits an event. An entry that was recorded must then be part of a checkpoint.
     pub fn emit(&self, event: Event) {
+        if let Event::Recorded(record) = &event {
+            self.awaited.add([record.id]);
+        }
         self.events.emit(event);
     }
 

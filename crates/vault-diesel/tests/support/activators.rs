@@ -194,6 +194,7 @@ impl World {
             ids: Arc::new(SequentialIds::seeded(self.next())),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
             origin: Origin::default(),
         };
         let (organization, id) = (self.organization, Uuid::from_bytes(bytes(self.next())));

@@ -142,6 +142,7 @@ impl<'a> World<'a> {
             ids: self.ids.clone(),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
             origin: Origin::default(),
         };
         let keys = Arc::new(FakeDigester::default());

@@ -149,6 +149,7 @@ impl Accounts {
     ) -> Result<(), Error> {
         let Proven { reserved, attempt, passcode, rehashed } = proven;
         let attempt = *attempt;
+        let recorded_as = audit.record.id;
         let (session, recorded) = match &effect {
             ProofEffect::Session(session) => (Some(session.id), None),
             ProofEffect::Own { .. } => (None, Some(Event::recorded(&audit))),
@@ -169,6 +170,7 @@ impl Accounts {
                 if reserved.attempts > FREE_ATTEMPTS {
                     self.environment.emit(Event::LoginUnlocked { account, network });
                 }
+                self.environment.awaited.add([recorded_as]);
                 self.environment.emit(Event::LoginSucceeded { account, session, network });
                 recorded.into_iter().for_each(|recorded| self.environment.emit(recorded));
                 Ok(())

@@ -102,7 +102,9 @@ impl Operator {
         // Append this first, so that it is reported again if the position is not reset.
         let action = AuditAction::AuditDeliveryReset;
         let record = self.environment.record(now, None, Actor::System, action, Subject::Audit);
+        let id = record.record.id;
         self.store.append(vec![record]).await?;
+        self.environment.awaited.add([id]);
         Ok(self.note_delivered(holder, position.checkpoint, 0).await?.then_some(0))
     }
 

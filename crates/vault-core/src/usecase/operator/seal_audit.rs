@@ -4,7 +4,9 @@ use super::Operator;
 use crate::audit::{CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, StoredCheckpoint, UnsealedEntry};
 use crate::error::Error;
 use crate::id::AuditId;
-use crate::port::StoreError;
+use crate::port::{Event, StoreError};
+use std::collections::BTreeSet;
+use std::mem;
 
 /// Maximum number of consecutive conflicts with other sealers in a round.
 const ATTEMPTS: usize = 4;
@@ -20,11 +22,25 @@ pub struct SealedAudit {
 
 impl Operator {
     /// Adds entries without a checkpoint to new checkpoints, until none remain or `millis` milliseconds have passed.
-    /// Concurrent sealers create one chain. Entries with malformed IDs are skipped.
+    /// Concurrent sealers create one chain. Entries with malformed IDs are skipped. If none remain, reports each entry
+    /// that this process recorded before and that no checkpoint contains.
     ///
     /// # Errors
     /// The store failed. Checkpoints that were already created stay.
     pub async fn seal_audit(&self, millis: i64) -> Result<SealedAudit, Error> {
+        let mut awaited = self.environment.awaited.take();
+        let mut sealed = self.seal_entries(millis, &mut awaited).await;
+        if sealed.as_ref().is_ok_and(|sealed| !sealed.more)
+            && let Err(error) = self.report_missing(&mut awaited).await
+        {
+            sealed = Err(error);
+        }
+        self.environment.awaited.add(awaited);
+        sealed
+    }
+
+    /// Removes the sealed entries from `awaited`.
+    async fn seal_entries(&self, millis: i64, awaited: &mut BTreeSet<AuditId>) -> Result<SealedAudit, Error> {
         let began = self.environment.now();
         let (mut sealed, mut after, mut overtaken) = (SealedAudit::default(), None, 0);
         loop {
@@ -32,6 +48,7 @@ impl Operator {
             let entries: Vec<(AuditId, &[u8])> = page.iter().filter_map(readable).collect();
             if entries.is_empty() || self.add_checkpoint(&entries).await? {
                 (sealed.entries, overtaken) = (sealed.entries + entries.len(), 0);
+                entries.iter().for_each(|(id, _)| _ = awaited.remove(id));
             } else {
                 overtaken += 1;
             }
@@ -45,6 +62,32 @@ impl Operator {
                 return Ok(SealedAudit { more: true, ..sealed });
             }
         }
+    }
+
+    /// Reports the entries in `awaited` that no authentic checkpoint contains: they were committed, and removed before
+    /// they were sealed. Other processes may have sealed the others.
+    async fn report_missing(&self, awaited: &mut BTreeSet<AuditId>) -> Result<(), Error> {
+        let ids: Vec<AuditId> = awaited.iter().copied().collect();
+        let mut numbers = BTreeSet::new();
+        for ids in ids.chunks(CHECKPOINT_ENTRIES) {
+            let found = self.store.entries(ids.to_vec()).await?;
+            numbers.extend(found.iter().filter_map(|entry| entry.checkpoint));
+        }
+        for number in numbers {
+            let found = self.store.checkpoints(number.saturating_sub(1), 1).await?;
+            let Some(sealed) = found.into_iter().find_map(|stored| stored.sealed) else { continue };
+            if !self.environment.audit.is_genuine_checkpoint(&sealed) {
+                // Another process may have sealed it under a new key.
+                self.sealer.reload_keys().await?;
+            }
+            if self.environment.audit.is_genuine_checkpoint(&sealed) {
+                sealed.checkpoint.entries.iter().for_each(|id| _ = awaited.remove(id));
+            }
+        }
+        for id in mem::take(awaited) {
+            self.environment.emit(Event::IntegrityFailure { table: "audit", id: id.to_string() });
+        }
+        Ok(())
     }
 
     /// Adds the next checkpoint. Returns `false` if another sealer was faster.
