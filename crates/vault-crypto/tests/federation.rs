@@ -193,8 +193,12 @@ async fn rotation_on_three_replicas_fails_no_exchange() {
     assert_eq!(deployment.row(&first).await.key.state, FederationKeyState::Retired);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyPromoted), 2);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRetired), 1);
-    // The replaced key is removed with the next addition.
+    // The replaced key is removed with the next addition, and SQL cannot restore it.
+    let replaced = deployment.row(&first).await;
     let third = replicas[1].add("accepted/4096").await;
+    deployment.clock.advance_seconds(1);
+    assert_eq!(replicas[0].published().await, [third.clone(), second.clone()]);
+    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(replaced.key.id, replaced)));
     deployment.clock.advance_seconds(1);
     assert_eq!(replicas[0].published().await, [third, second]);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRemoved), 1);
