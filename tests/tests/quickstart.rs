@@ -257,7 +257,7 @@ fn a28_foreign_socket_and_profile_grant_nothing() {
 }
 
 #[test]
-fn loopback_storage_is_for_users_of_this_host() {
+fn loopback_storage_and_example_keys_are_for_users_of_this_host() {
     let emulator = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", emulator.local_addr().unwrap());
     let reason = |desk: &Desk, namespace: &str| {
@@ -277,6 +277,17 @@ fn loopback_storage_is_for_users_of_this_host() {
     desk.save("imports/emulator", &endpoint).done();
     assert_ne!(reason(&desk, "imports/emulator"), "blocked-egress");
     let _emulator = answer.join().unwrap();
+    // So are example keys, because users try the vault with them.
+    let example = |desk: &Desk| {
+        let data = desk.home.join("example.json");
+        let text = r#"{"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "bucket": "b"}"#;
+        fs::write(&data, text).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o600)).unwrap();
+        let data = data.to_str().unwrap();
+        desk.run(&["credential", "save", "--namespace", "imports/example", "--type", "s3", "--data-file", data])
+    };
+    example(&desk).done();
+    assert!(desk.vault.log().contains("example key of the AWS documentation"), "{}", desk.vault.log());
     // The server's own listener is excluded.
     desk.save("imports/itself", &format!("http://{}", server.address)).done();
     assert_eq!(reason(&desk, "imports/itself"), "blocked-egress");
@@ -284,6 +295,8 @@ fn loopback_storage_is_for_users_of_this_host() {
     for remote in [&["--public-url", "https://vault.example.com"][..], &["--trusted-proxy", "127.0.0.1/32"]] {
         let (server, _) = desk.quickstart(remote);
         assert_eq!(reason(&desk, "imports/emulator"), "blocked-egress", "{remote:?}");
+        let refused = example(&desk).refused().stderr;
+        assert!(refused.contains("secret_access_key") && refused.contains("example key"), "{refused}");
         assert_eq!(server.stop(), Some(0));
     }
 }

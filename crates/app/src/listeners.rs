@@ -118,6 +118,7 @@ impl Listeners {
             listener,
             unix: settings.server.listen_socket.clone().map(|path| UnixSocket { path, mode: PRIVATE_SOCKET }),
             base_path: settings.server.base_path.clone(),
+            example_keys: settings.server.example_keys,
             activation_url: settings.server.activation_url(),
             rate: settings.server.login_rate(),
             requests_per_account: settings.server.account_requests,
@@ -195,10 +196,10 @@ impl Listeners {
         for address in &self.public {
             tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP interface");
         }
-        for url in &self.activation {
         if let Some(path) = settings.server.listen_socket.as_ref().filter(|_| !self.public.is_empty()) {
             tracing::info!(socket = %path.display(), "serving the HTTP interface");
         }
+        for url in &self.activation {
             tracing::info!(%url, "serving activations");
         }
         for address in &self.admin {

@@ -110,7 +110,7 @@ fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Pro
 /// A credential is either parsed to one canonical form, which can be decoded again and whose list entry contains no
 /// secret, or rejected with the names of invalid fields and without their values.
 pub fn save(body: &[u8]) {
-    match parse_save(body) {
+    match parse_save(body, CredentialData::parse) {
         Ok(NewCredential { namespace, data, labels, .. }) => {
             assert_one_form(&namespace, &data);
             assert_shows_nothing_secret(body, data.kind());
@@ -120,7 +120,7 @@ pub fn save(body: &[u8]) {
         Err(problem_response) => assert_names_its_violations(problem_response, body),
     }
     for marked in marked(body) {
-        assert_repeats_nothing(parse_save(&marked).err());
+        assert_repeats_nothing(parse_save(&marked, CredentialData::parse).err());
     }
     for kind in CredentialType::ALL {
         assert_replaces_or_refused(body, kind);
@@ -166,7 +166,7 @@ fn assert_describes_or_refused(body: &[u8]) {
 /// Same as [`save`], for the replacement of a credential of type `kind`.
 fn assert_replaces_or_refused(body: &[u8], kind: CredentialType) {
     let read = |body: &[u8]| {
-        let replacement = parse_replacement(Document::parse(body)?, kind)?;
+        let replacement = parse_replacement(Document::parse(body)?, kind, CredentialData::parse)?;
         let data = replacement.data.to_canonical_json().expose().to_vec(); // for comparison
         Ok((replacement.data.kind(), data, replacement.expires_at, replacement.stage))
     };
@@ -199,7 +199,7 @@ fn assert_one_form(namespace: &Namespace, data: &CredentialData) {
     let again = format!(r#"{{"type":"{kind}","namespace":"{namespace}","data":{text}}}"#);
     // A key file in a string may exceed the nesting limit as an object.
     if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
-        let same = parse_save(again.as_bytes()).ok().unwrap();
+        let same = parse_save(again.as_bytes(), CredentialData::parse).ok().unwrap();
         assert_eq!((same.namespace.as_str(), same.data.kind()), (namespace.as_str(), kind));
         assert_eq!(same.data.to_canonical_json().expose(), canonical);
     }
@@ -217,7 +217,7 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType) {
         // After a slash, so that it does not become part of a link's host, which is not secret.
         each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
     }
-    if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes()) {
+    if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes(), CredentialData::parse) {
         let information = data.information(Fingerprint::from_digest(&[0; 32]));
         assert!(!information.as_json().contains(MARK), "a list shows a secret");
         let shown: Value = serde_json::from_str(information.as_json()).unwrap();
@@ -333,9 +333,12 @@ mod tests {
         let list = |query: &[u8]| query::list(std::str::from_utf8(query).ok()).is_ok();
         assert!(accepted(&list, "cursor") > 0);
         for kind in CredentialType::ALL {
-            let save = |body: &[u8]| parse_save(body).is_ok_and(|request| request.data.kind() == kind);
+            let save =
+                |body: &[u8]| parse_save(body, CredentialData::parse).is_ok_and(|request| request.data.kind() == kind);
             assert!(accepted(&save, "save") > 0, "{kind}");
-            let replace = |body: &[u8]| Document::parse(body).is_ok_and(|body| parse_replacement(body, kind).is_ok());
+            let replace = |body: &[u8]| {
+                Document::parse(body).is_ok_and(|body| parse_replacement(body, kind, CredentialData::parse).is_ok())
+            };
             assert!(accepted(&replace, "save") > 0, "a replacement of {kind}");
         }
     }
@@ -369,7 +372,7 @@ mod tests {
         #[test]
         fn every_good_credential_is_saved((kind, data) in credential_json()) {
             let body = format!(r#"{{"type":"{kind}","namespace":"a","data":{data}}}"#);
-            prop_assert!(parse_save(body.as_bytes()).is_ok());
+            prop_assert!(parse_save(body.as_bytes(), CredentialData::parse).is_ok());
             save(body.as_bytes());
         }
     }

@@ -96,6 +96,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         return Err(Failure::usage("quickstart serves all: unset `role` and ORGVAULT_ROLE, or use `orgvault serve`"));
     }
     if is_local {
+        settings.server.example_keys = true;
         settings.server.allow_egress.extend(LOOPBACK.map(Destination::Network));
     }
     // Check first, so that no failure follows the secrets, which are shown only once.
@@ -103,10 +104,10 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
     if let Some(files) = settings.server.tls() {
         files.load()?;
     }
-    compose::make_data_dir(&settings)?;
     if settings.server.listen_socket.is_none() {
         settings.server.listen_socket = socket_place(&settings, API_SOCKET, "--listen-socket to /PATH");
     }
+    compose::make_data_dir(&settings)?;
     let events = ServerEvents::default();
     let opening = compose::serve_or_create(&settings, "quickstart", &events).await?;
     let opening = opening.anchor(compose::anchor(&settings), false).with_opener();
@@ -345,8 +346,8 @@ async fn sign_in(
     let login = Login {
         url: settings.server.base_url(settings.server.listen),
         ca_file: None,
-        email,
         socket: stored_socket(settings),
+        email,
         session: Some(StoredSession { access_token: session.token.0.into(), expires_at: expires_at.clone() }),
         activation: stored_activation(settings, token_file),
     };
@@ -359,9 +360,9 @@ fn stored_socket(settings: &Settings) -> Option<ServerSocket> {
     Some(ServerSocket { path, server_user: geteuid().as_raw() })
 }
 
-fn stored_activation(settings: &Settings, token_file: Option<&Path>) -> Option<StoredActivation> {
 /// Returns the activation listener for the profile. Another user can listen on the port of a stopped server, so the
 /// token is stored only for a socket or TLS.
+fn stored_activation(settings: &Settings, token_file: Option<&Path>) -> Option<StoredActivation> {
     let (url, token_file) = settings.server.activation_url().zip(token_file)?;
     let stored = StoredActivation { url, token_file: token_file.to_owned(), server_user: geteuid().as_raw() };
     Some(stored).filter(|stored| !stored.url.starts_with("http:"))
@@ -389,8 +390,8 @@ fn repair_profile(settings: &Settings, vault: &OpenVault) -> Result<(), Failure>
     }
     let token_file = Some(settings.data_dir.join(TOKEN_FILE)).filter(|file| file.exists());
     login.url = settings.server.base_url(settings.server.listen);
-    login.activation = stored_activation(settings, token_file.as_deref()).or(login.activation);
     login.socket = stored_socket(settings);
+    login.activation = stored_activation(settings, token_file.as_deref()).or(login.activation);
     login.write(&profile).map(|_| ())
 }
 

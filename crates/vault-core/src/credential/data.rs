@@ -1,6 +1,7 @@
 //! Data of a credential of any type.
 
 use super::information::{Fact, assemble};
+use super::placeholder::is_example_key;
 use super::reader::{Entry, FieldReader};
 use super::value::Checks;
 use super::{
@@ -84,6 +85,16 @@ impl CredentialData {
     /// All violations of format and values.
     pub fn parse(kind: CredentialType, node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
         Self::read(kind, node, pointer, Checks::New)
+    }
+
+    /// Returns the fields that contain an example key of the AWS documentation. A service accepts them only to be tried out.
+    pub fn example_keys(&self) -> Vec<&'static str> {
+        let is_example = |entry: &Entry<'_>| {
+            let mut found = false;
+            entry.value.texts(&mut |text| found |= is_example_key(text));
+            found
+        };
+        self.entries().iter().filter(|entry| is_example(entry)).map(|entry| entry.spec.name).collect()
     }
 
     /// Parses data that [`CredentialData::to_canonical_json`] wrote. Checks the format but not the values, so that data

@@ -1,6 +1,6 @@
 //! `POST {base_url}/organization-vault/<credential_id>/match`
 
-use super::{Inner, credential_id};
+use super::{Inner, ParseData, credential_id};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::problem_response::ProblemResponse;
@@ -23,7 +23,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     // The format of the data depends on the type, which the request does not contain.
     let (vault, asking) = (api.parts.vault.for_request(call.origin), principal.clone());
     let (kind, _) = api.complete(call, async move { vault.type_and_revision(&asking, id).await }).await?;
-    let data = parse(document, kind)?;
+    let data = parse(document, kind, api.parse_data)?;
 
     let vault = api.parts.vault.for_request(call.origin);
     let same = api.complete(call, async move { vault.matches(&principal, id, &data).await }).await?;
@@ -31,9 +31,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &MatchedCredential { same })
 }
 
-fn parse(mut document: Document, kind: CredentialType) -> Result<CredentialData, ProblemResponse> {
+fn parse(
+    mut document: Document,
+    kind: CredentialType,
+    parse_data: ParseData,
+) -> Result<CredentialData, ProblemResponse> {
     let data = document.take("data");
     let (MatchRequest::<IgnoredAny> { .. }, mut violations) = document.read()?;
-    let data = data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data")));
+    let data = data.and_then(|data| violations.check_all("/data", || parse_data(kind, data, "/data")));
     violations.finish(data)
 }

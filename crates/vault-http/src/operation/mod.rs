@@ -87,7 +87,10 @@ use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use vault_api::ProblemCode;
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
+use vault_core::json::Node;
 use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
@@ -99,8 +102,31 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 #[derive(Clone)]
 pub(crate) struct PublicApi(Arc<Inner>);
 
+/// Parser of the data of a credential, whose position in the request is a pointer.
+pub(crate) type ParseData = fn(CredentialType, Node, &str) -> Result<CredentialData, Vec<FieldError>>;
+
+/// Parses data, and refuses example keys of the AWS documentation.
+fn parse_data(kind: CredentialType, node: Node, pointer: &str) -> Result<CredentialData, Vec<FieldError>> {
+    let data = CredentialData::parse(kind, node, pointer)?;
+    let detail = "is an example key of the AWS documentation: enter the value itself";
+    let violation = |field| FieldError::new(child(pointer, field), FieldCode::Placeholder, detail);
+    let violations: Vec<_> = data.example_keys().into_iter().map(violation).collect();
+    if violations.is_empty() { Ok(data) } else { Err(violations) }
+}
+
+/// Parses data for a vault that is tried out.
+fn parse_data_on_trial(kind: CredentialType, node: Node, pointer: &str) -> Result<CredentialData, Vec<FieldError>> {
+    let data = CredentialData::parse(kind, node, pointer)?;
+    let fields = data.example_keys();
+    if !fields.is_empty() {
+        tracing::warn!(?fields, "accepted an example key of the AWS documentation. AWS rejects it");
+    }
+    Ok(data)
+}
+
 pub(crate) struct Inner {
     base: BasePath,
+    parse_data: ParseData,
     console: Console,
     activation_url: Option<String>,
     trusted_proxies: Vec<IpNet>,
@@ -118,6 +144,7 @@ impl PublicApi {
     pub(crate) fn new(settings: &ServerSettings, parts: ServerParts) -> Self {
         Self(Arc::new(Inner {
             base: settings.base_path.clone(),
+            parse_data: if settings.example_keys { parse_data_on_trial } else { parse_data },
             console: Console::new(&settings.base_path),
             activation_url: settings.activation_url.clone(),
             trusted_proxies: settings.listener.trusted_proxies.clone(),

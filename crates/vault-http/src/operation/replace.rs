@@ -3,7 +3,7 @@
 use super::document::optional_time;
 use super::precondition::Permitted;
 use super::save::idempotency_key;
-use super::{Inner, credential_id};
+use super::{Inner, ParseData, credential_id};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::problem_response::ProblemResponse;
@@ -44,7 +44,8 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     };
     let Some(kind) = api.complete(call, find_kind).await? else {
         let requests = CredentialType::ALL.into_iter().filter_map(|kind| {
-            let Replacement { data, expires_at, stage } = parse(Document::parse(&body).ok()?, kind).ok()?;
+            let Replacement { data, expires_at, stage } =
+                parse(Document::parse(&body).ok()?, kind, api.parse_data).ok()?;
             let (credential, idempotency) = (id.into(), idempotency.clone());
             Some(CredentialReplacement { credential, data, expires_at, stage, idempotency, verify })
         });
@@ -52,7 +53,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let version = api.complete(call, async move { repeated(&vault, &principal, requests).await }).await?;
         return answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version });
     };
-    let Replacement { data, expires_at, stage } = parse(document, kind)?;
+    let Replacement { data, expires_at, stage } = parse(document, kind, api.parse_data)?;
 
     let permit = api.verifying(verify, organization)?;
     let vault = api.parts.vault.for_request(call.origin);
@@ -93,10 +94,14 @@ pub(crate) struct Replacement {
 }
 
 /// Parses `document` as a replacement of a credential of type `kind`.
-pub(crate) fn parse(mut document: Document, kind: CredentialType) -> Result<Replacement, ProblemResponse> {
+pub(crate) fn parse(
+    mut document: Document,
+    kind: CredentialType,
+    parse_data: ParseData,
+) -> Result<Replacement, ProblemResponse> {
     let data = document.take("data");
     let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut violations) = document.read()?;
-    let data = data.and_then(|data| violations.check_all("/data", || CredentialData::parse(kind, data, "/data")));
+    let data = data.and_then(|data| violations.check_all("/data", || parse_data(kind, data, "/data")));
     let expires_at = violations.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let replacement =
         data.zip(expires_at).map(|(data, expires_at)| Replacement { data, expires_at, stage: stage.unwrap_or(false) });

@@ -1,7 +1,7 @@
 //! `PATCH {base_url}/organization-vault`
 
-use super::Inner;
 use super::document::optional_time;
+use super::{Inner, ParseData};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::problem_response::ProblemResponse;
@@ -12,7 +12,7 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use serde::de::IgnoredAny;
 use vault_api::{ProblemCode, SavedCredential};
 use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialData, Description, Labels};
+use vault_core::credential::{Description, Labels};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::json::ObjectReader;
 use vault_core::namespace::Namespace;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         return Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
-    let request = NewCredential { idempotency, verify, ..parse(&body.read().await?)? };
+    let request = NewCredential { idempotency, verify, ..parse(&body.read().await?, api.parse_data)? };
     let vault = api.parts.vault.for_request(call.origin);
 
     let permit = api.verifying(verify, session.organization)?;
@@ -59,7 +59,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
     }
 }
 
-pub(crate) fn parse(body: &[u8]) -> Result<NewCredential, ProblemResponse> {
+pub(crate) fn parse(body: &[u8], parse_data: ParseData) -> Result<NewCredential, ProblemResponse> {
     type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
     // Labels have their own rules, and the format of the data depends on the type.
@@ -69,7 +69,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<NewCredential, ProblemResponse> {
     let namespace = violations.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let data = data.and_then(|data| {
         violations.check_all("/data", || match kind {
-            Some(kind) => CredentialData::parse(kind, data, "/data").map(Some),
+            Some(kind) => parse_data(kind, data, "/data").map(Some),
             // Without a valid type, only check that the data is an object.
             None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
         })
