@@ -104,6 +104,39 @@ fn loopback_invitation_is_marked_as_local() {
     );
 }
 
+/// A link for other hosts contains the name in the certificate, or the answer to a question.
+#[test]
+fn invitation_names_server_for_other_hosts() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let created = rcgen::generate_simple_self_signed(["vault.example.com".to_owned()]).unwrap();
+    let (certificate, key) = (vault.scratch("tls.pem"), vault.scratch("tls.key"));
+    fs::write(&certificate, created.cert.pem()).unwrap();
+    fs::write(&key, created.signing_key.serialize_pem()).unwrap();
+    let invite = |email: &str, listen: &str| {
+        let mut command = vault.command(&["account", "invite", "--org", "Acme", "--role", "viewer", "--email", email]);
+        command.env("ORGVAULT_LISTEN", listen);
+        command
+    };
+    for (email, listen, origin) in [
+        ("a@example.com", "0.0.0.0:8443", "https://vault.example.com:8443"),
+        ("b@example.com", "127.0.0.1:8443", "https://127.0.0.1:8443"),
+    ] {
+        let mut command = invite(email, listen);
+        let run =
+            Run::of(command.env("ORGVAULT_TLS_CERT_FILE", &certificate).env("ORGVAULT_TLS_KEY_FILE", &key)).done();
+        assert!(run.stdout.contains(&format!("{origin}/#/enrol/")), "{run:?}");
+    }
+    let mut command = invite("c@example.com", "0.0.0.0:8443");
+    command.env("ORGVAULT_TRUSTED_PROXY", "127.0.0.1/32");
+    let mut terminal = Terminal::start(command, 200);
+    terminal.wait_for("for other hosts (--public-url) [http://127.0.0.1:8443]");
+    terminal.type_line("https://typed.example.com");
+    let (status, shown) = terminal.end();
+    assert!(status == Some(0) && shown.contains("https://typed.example.com/#/enrol/"), "{shown}");
+    assert!(!shown.contains("only from this host"), "{shown}");
+}
+
 #[test]
 fn printed_lines_set_up_integration() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);

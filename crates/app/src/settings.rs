@@ -164,6 +164,7 @@ impl Settings {
         let mut server = ServerSettings::from_arg_matches(&found).map_err(unreadable)?;
         server.has_listen = given.source("listen").is_some();
         server.check()?;
+        server.public_url = server.public_url.take().or_else(|| server.certified_url());
 
         let data_dir = owner::directory(&vault.data_dir)?;
         let known: Vec<String> = all.iter().flat_map(variables).chain(also_known.iter().cloned()).collect();
@@ -358,12 +359,10 @@ impl ServerSettings {
         if self.tls_cert_file.is_some() { "https" } else { "http" }
     }
 
-    /// Returns whether printed URLs work only on this host.
-    pub(crate) fn is_local_url(&self) -> bool {
-        match &self.public_url {
-            Some(url) => url.is_local(),
-            None => self.listen.ip().is_loopback() || self.listen.ip().is_unspecified(),
-        }
+    /// Returns the URL with the name in the certificate, if other hosts can connect.
+    fn certified_url(&self) -> Option<PublicUrl> {
+        let name = self.tls().filter(|_| !self.listen.ip().is_loopback())?.name()?;
+        format!("https://{name}:{}", self.listen.port()).parse().ok().filter(|url: &PublicUrl| !url.is_local())
     }
 
     /// Returns the URL of the activation listener for integrations, or `None` if it is disabled.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use vault_cli::failure::Failure;
 use vault_cli::secret_file;
-use vault_http::{Tls, TlsError};
+use vault_http::{Tls, TlsError, certificate_name};
 use zeroize::Zeroizing;
 
 const CERTIFICATE_FLAG: &str = "--tls-cert-file";
@@ -47,6 +47,11 @@ impl TlsFiles {
     /// Loads certificate and key.
     pub(crate) fn load(&self) -> Result<LoadedTls, Failure> {
         self.load_with(Tls::new)
+    }
+
+    /// Returns the first host name in the certificate, if the file can be read.
+    pub(crate) fn name(&self) -> Option<String> {
+        certificate_name(&read_certificates(CERTIFICATE_FLAG, &self.certificate).ok()?)
     }
 
     /// Loads certificate and key for a listener that requires client certificates issued by a CA in `clients`.

@@ -70,4 +70,4 @@ pub use server::{BoundServer, ListeningServer, server};
 pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, certificate_name};

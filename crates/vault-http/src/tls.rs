@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use webpki::EndEntityCert;
 
 /// TLS 1.2 and 1.3 with a certificate and key, which can be replaced while listeners use them. Clones share the
 /// configuration.
@@ -150,6 +151,13 @@ fn configured(
     Ok(Configured { config: Arc::new(config), certificate })
 }
 
+/// Returns the first host name in the first certificate of a PEM chain that is not a wildcard.
+pub fn certificate_name(certificates: &[u8]) -> Option<String> {
+    let first = CertificateDer::pem_slice_iter(certificates).next()?.ok()?;
+    let certificate = EndEntityCert::try_from(&first).ok()?;
+    certificate.valid_dns_names().find(|name| !name.starts_with('*')).map(str::to_owned)
+}
+
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
@@ -194,6 +202,18 @@ mod tests {
         assert!(violation(&certificate, &key).is_none());
         assert!(KeyPair::from_pem(&key).is_ok());
         assert_eq!(format!("{tls:?}"), "Tls");
+    }
+
+    #[test]
+    fn certificate_names_its_first_host() {
+        let name = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            let created = rcgen::generate_simple_self_signed(names).ok();
+            created.and_then(|created| certificate_name(created.cert.pem().as_bytes()))
+        };
+        assert_eq!(name(&["192.0.2.1", "*.example.com", "vault.example.com"]).as_deref(), Some("vault.example.com"));
+        assert_eq!(name(&["192.0.2.1"]), None);
+        assert_eq!(certificate_name(b"nonsense"), None);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use super::organization::organization_id;
 use super::target::Target;
 use crate::cli::AccountOrInvitation;
 use crate::served;
-use crate::settings::PublicUrl;
+use crate::settings::{PublicUrl, ServerSettings};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use std::io::{self, IsTerminal as _};
 use url::Url;
+use vault_cli::client::prompt;
 use vault_cli::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use vault_cli::output::{Output, warn};
 use vault_cli::text::{quoted, rfc3339};
@@ -53,9 +55,10 @@ pub(super) async fn run(
     output: Output,
 ) -> Result<(), Failure> {
     let org = target.organization(org)?;
+    let links = Links::of(target, output)?;
     let invited = invite(target, org, email, role).await.doing(|| format!("invite {email} to {org}"))?;
     let done = format!("Invited {} to {} ({}).", invited.email, invited.organization, invited.role);
-    invited.print(&done, &Links::of(target)?, output)
+    invited.print(&done, &links, output)
 }
 
 async fn invite(target: &Target<'_>, org: &str, email: &str, role: Role) -> Result<Enrolment, Failure> {
@@ -99,6 +102,7 @@ pub(super) async fn re_enrol(
     output: Output,
 ) -> Result<(), Failure> {
     let what = || format!("re-enrol {}", address.address.email);
+    let links = Links::of(target, output)?;
     let Changed { found, enrolment, .. } = change(target, address, AccountCommand::ReEnrol).await.doing(what)?;
     let (code, expires_at) = enrolment.ok_or_else(|| Failure::new("no enrolment code was created")).doing(what)?;
     let is_disabled = found.is(AccountState::Disabled);
@@ -116,7 +120,7 @@ pub(super) async fn re_enrol(
         "Destroyed the password, passcode and recovery codes of {email} ({organization}, {}) and ended its sessions.",
         enrolment.role
     );
-    enrolment.print(&done, &Links::of(target)?, output)?;
+    enrolment.print(&done, &links, output)?;
     if is_disabled {
         let enable = target.command_line(&format!("account set --email {} --state enabled", quoted(email)));
         warn(&format!("{email} is disabled. Enable it with `{enable}`"));
@@ -143,7 +147,7 @@ impl Enrolment {
             expires_at: &self.expires_at,
         };
         // The code is in the fragment, which browsers do not send to servers.
-        let link = format!("{}#/enrol/{code}", links.console);
+        let link = format!("{}/#/enrol/{code}", links.origin);
         let text = format!(
             r#"{done} Send the user this enrolment link. It is shown only once:
 
@@ -162,45 +166,51 @@ Without a browser, the user runs `orgvault enrol` and pastes the link.
         );
         output.print(&shown, &text)?;
         if let Some(remedy) = links.remedy.filter(|_| !output.is_json()) {
-            warn(&format!("{} can be reached only from this host. {remedy}", links.base_url));
+            warn(&format!("{} can be reached only from this host. {remedy}", links.origin));
         }
         Ok(())
     }
 }
 
-/// The URLs of the server for the invited user: from the settings, else the address at which it was last served. With a
-/// login, those of the login.
+/// The URL of the server for the invited user: from the settings, else the address at which it was last served. With a
+/// login, that of the login.
 struct Links {
-    base_url: String,
-    console: String,
+    origin: PublicUrl,
     /// Next step if only this host can reach the server.
     remedy: Option<&'static str>,
 }
 
 impl Links {
-    fn of(target: &Target<'_>) -> Result<Self, Failure> {
-        let (base_url, console, is_local) = match target {
+    fn of(target: &Target<'_>, output: Output) -> Result<Self, Failure> {
+        let (origin, remedy) = match target {
             Target::Database(settings, _) => {
                 let server = &settings.server;
-                match served::last(settings).filter(|_| !server.names_address()) {
-                    Some(url) => (format!("{url}{}", server.base_path), format!("{url}/"), url.is_local()),
-                    None => {
-                        let console = server.console_url(server.listen);
-                        (server.base_url(server.listen), console, server.is_local_url())
-                    }
-                }
+                let last = served::last(settings).filter(|_| !server.names_address());
+                let origin = match last.or_else(|| server.public_url.clone()) {
+                    Some(origin) => origin,
+                    None => ask(server, output)?,
+                };
+                (origin, "Set --public-url to the URL that other hosts use")
             }
             Target::Server(remote) => {
-                let mut console = Url::parse(&remote.url)?;
-                console.set_path("/");
-                let origin = console.as_str().trim_end_matches('/').parse::<PublicUrl>();
-                (remote.url.clone(), console.to_string(), origin.is_ok_and(|origin| origin.is_local()))
+                let origin = Url::parse(&remote.url)?.origin().ascii_serialization();
+                (origin.parse().map_err(Failure::new)?, "Log in with the URL that other hosts use")
             }
         };
-        let remedy = match target {
-            Target::Database(..) => "Set --public-url to the URL that other hosts use",
-            Target::Server(_) => "Log in with the URL that other hosts use",
-        };
-        Ok(Self { base_url, console, remedy: is_local.then_some(remedy) })
+        let remedy = origin.is_local().then_some(remedy);
+        Ok(Self { origin, remedy })
     }
+}
+
+/// Asks for the URL of a server that listens on all addresses and that no setting names. Scripts get the URL for this host.
+fn ask(server: &ServerSettings, output: Output) -> Result<PublicUrl, Failure> {
+    let local = server.origin_url(server.listen);
+    if server.listen.ip().is_unspecified() && io::stdin().is_terminal() && !output.is_json() {
+        let question = format!("URL of this server for other hosts (--public-url) [{local}]");
+        let typed = prompt::line("--public-url", &question)?;
+        if !typed.is_empty() {
+            return typed.parse().map_err(|flawed| Failure::usage(format!("--public-url: {flawed}")));
+        }
+    }
+    local.parse().map_err(Failure::new)
 }

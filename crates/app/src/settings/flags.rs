@@ -97,7 +97,7 @@ pub(crate) struct ServerSettings {
     #[arg(skip)]
     pub(crate) has_listen: bool,
 
-    /// URL (without path) of the server for invitations and printed commands [default: the listener's address]
+    /// URL (without path) of the server for invitations and printed commands [default: the name in the certificate, else the listener's address]
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<PublicUrl>,
 

@@ -3,7 +3,7 @@
 pub mod args;
 pub mod data;
 pub mod login;
-pub(crate) mod prompt;
+pub mod prompt;
 
 /// Name of the integration that `quickstart` creates for the jobs of its user.
 pub const QUICKSTART: &str = "quickstart";

@@ -27,7 +27,7 @@ pub(crate) fn hidden(flag: &str, what: &str) -> Result<SecretString, Failure> {
 }
 
 /// Prompts for `what`. `flag` is the alternative for scripts.
-pub(crate) fn line(flag: &str, what: &str) -> Result<String, Failure> {
+pub fn line(flag: &str, what: &str) -> Result<String, Failure> {
     Ok(ask(flag, what, false)?.trim().to_owned())
 }
 
