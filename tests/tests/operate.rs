@@ -91,6 +91,11 @@ const ISSUER: &str = "a server with an issuer: federation.rs";
 fn preparation(page: &str) -> (&'static str, &'static [(&'static str, &'static str)]) {
     match page {
         "activations.md" => ("useradd importer", &[("Type nightly import to continue: ", "nightly import")]),
+        "emergency.md" => {
+            const STOLEN: &str = "orgvault account create --org Example --email ada@example.com --role editor > /dev/null\n\
+                                  orgvault integration create --org Example --name nightly --namespace 'imports/*' > /dev/null";
+            (STOLEN, &[])
+        }
         "restore.md" => {
             const COPIES: &str = "orgvault backup /backup/orgvault > /dev/null\n\
                                   cp /etc/orgvault/root.key COPY-OF-THE-ROOT-KEY\n\
