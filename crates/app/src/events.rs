@@ -131,10 +131,10 @@ fn begin_series() {
     ] {
         metrics::counter!(counter).absolute(0);
     }
-    for outcome in LoginRefusal::ALL.map(LoginRefusal::as_str).into_iter().chain(["succeeded"]) {
+    for outcome in LoginRefusal::ALL.iter().map(|refusal| refusal.as_str()).chain(["succeeded"]) {
         metrics::counter!("orgvault_logins_total", "outcome" => outcome).absolute(0);
     }
-    for reason in RetryReason::ALL.map(RetryReason::as_str) {
+    for reason in RetryReason::ALL.iter().map(|reason| reason.as_str()) {
         metrics::counter!("orgvault_retries_total", "reason" => reason).absolute(0);
     }
     for state in ["healthy", "failing"] {

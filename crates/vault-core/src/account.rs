@@ -17,7 +17,8 @@ pub const ACCOUNT_LIMIT_REACHED: Refusal =
     Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS };
 
 /// State of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum AccountState {
     /// Can log in.
     Active,
@@ -32,20 +33,13 @@ pub enum AccountState {
 
 impl AccountState {
     /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-            Self::ReEnrolling => "re-enrolling",
-            Self::Invited => "invited",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled, Self::ReEnrolling, Self::Invited]
-            .into_iter()
-            .find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 

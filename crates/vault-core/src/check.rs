@@ -11,7 +11,8 @@ pub use report::{Check, CheckKind, CheckReport, CheckResult};
 use crate::field::{FieldCode, FieldError, child};
 
 /// An operation of a job on a storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum StorageOperation {
     /// List names of objects.
     List,
@@ -26,17 +27,13 @@ impl StorageOperation {
     pub const ALL: [Self; 3] = [Self::List, Self::Read, Self::Write];
 
     /// Returns the name of the operation.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::Read => "read",
-            Self::Write => "write",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the operation with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.as_str() == text)
+        text.parse().ok()
     }
 
     /// Parses the operations in `texts`, without duplicates and in the order of [`StorageOperation::ALL`]. `pointer` is

@@ -156,7 +156,8 @@ impl<T> Page<T> {
 }
 
 /// A list whose cursors contain its own kind of position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(crate) enum ListName {
     /// Accounts and open invitations, ordered by organization and within it newest first.
     Accounts,
@@ -175,16 +176,8 @@ pub(crate) enum ListName {
 }
 
 impl ListName {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Accounts => "accounts",
-            Self::Integrations => "integrations",
-            Self::Namespaces => "namespaces",
-            Self::Activations => "activations",
-            Self::Uses => "uses",
-            Self::Audit => "audit",
-            Self::Deliveries => "deliveries",
-        }
+    fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

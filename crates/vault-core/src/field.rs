@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Code of a field's violation, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "kebab-case")]
 pub enum FieldCode {
     /// A required member is missing.
     Required,
@@ -46,22 +47,8 @@ pub enum ViolationKind {
 
 impl FieldCode {
     /// Returns the name of the code on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::Unknown => "unknown",
-            Self::Duplicate => "duplicate",
-            Self::WrongType => "wrong-type",
-            Self::Blank => "blank",
-            Self::TooLong => "too-long",
-            Self::OutOfRange => "out-of-range",
-            Self::Malformed => "malformed",
-            Self::Surrounded => "surrounded",
-            Self::ControlCharacter => "control-character",
-            Self::Masked => "masked",
-            Self::Placeholder => "placeholder",
-            Self::NotAllowed => "not-allowed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns whether the violation concerns the format or a value.

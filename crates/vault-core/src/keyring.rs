@@ -17,11 +17,13 @@ const EARLIER: usize = 256;
 const TERMS: usize = 1_024;
 
 /// Purpose of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KeyPurpose {
     /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
     Instance,
     /// Lookup digests of rows, and MACs of rows that do not name their key.
+    #[strum(to_string = "look-up")]
     Lookup,
     /// MACs of audit entries, checkpoints and the anchor.
     Audit,
@@ -43,15 +45,8 @@ impl KeyPurpose {
     pub const SINGLE: [Self; 5] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Receiver];
 
     /// Returns the stored name of the purpose.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Instance => "instance",
-            Self::Lookup => "look-up",
-            Self::Audit => "audit",
-            Self::Token => "token",
-            Self::Receiver => "receiver",
-            Self::Federation => "federation",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     const fn byte(self) -> u8 {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// Role of an account in its organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Role {
     /// May do everything.
     Admin,
@@ -40,16 +41,12 @@ impl Role {
 
     /// Returns the role with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text)
+        text.parse().ok()
     }
 
     /// Returns the name of the role.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Admin => "admin",
-            Self::Editor => "editor",
-            Self::Viewer => "viewer",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     const fn is_admin(self) -> bool {

@@ -4,7 +4,8 @@ use crate::check::CheckReason;
 use crate::credential::{CredentialData, CredentialType, Gcs};
 
 /// Form that an integration requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum VendMode {
     /// The saved credential.
     #[default]
@@ -20,17 +21,13 @@ impl VendMode {
     pub const ALL: [Self; 3] = [Self::Raw, Self::Short, Self::PreferShort];
 
     /// Returns the name of the mode.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Short => "short",
-            Self::PreferShort => "prefer-short",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the mode with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.as_str() == text)
+        text.parse().ok()
     }
 }
 

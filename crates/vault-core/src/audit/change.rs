@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// A field of an object that an action can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[non_exhaustive]
+#[strum(serialize_all = "snake_case")]
 pub enum ChangedField {
     /// The role of an account or invitation.
     Role,
@@ -38,23 +39,8 @@ pub enum ChangedField {
 
 impl ChangedField {
     /// Returns the name of the field, as in the HTTP API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Role => "role",
-            Self::State => "state",
-            Self::Namespaces => "namespaces",
-            Self::ExpiresAt => "expires_at",
-            Self::Vend => "vend",
-            Self::Version => "version",
-            Self::Trusts => "trusts",
-            Self::Workload => "workload",
-            Self::ManagedBy => "managed_by",
-            Self::Events => "events",
-            Self::Issuer => "issuer",
-            Self::Labels => "labels",
-            Self::Key => "key",
-            Self::Description => "description",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

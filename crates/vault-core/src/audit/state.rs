@@ -8,7 +8,8 @@ use crate::port::KeyedDigester;
 use uuid::Uuid;
 
 /// Kind of row of a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RecordedRow {
     /// Row of an account.
     Account,
@@ -30,17 +31,8 @@ pub enum RecordedRow {
 
 impl RecordedRow {
     /// Returns the name of the row in entries.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Account => "account",
-            Self::Invitation => "invitation",
-            Self::Integration => "integration",
-            Self::Credential => "credential",
-            Self::Organization => "organization",
-            Self::Namespace => "namespace",
-            Self::Issuer => "issuer",
-            Self::Receiver => "receiver",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the kinds of rows whose states entries about a subject record, and the ID of the rows. Namespaces are excluded:

@@ -21,7 +21,7 @@ pub enum CheckKind {
 
 impl CheckKind {
     /// Returns the name of the check.
-    pub const fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Settings => "settings",
             Self::Authenticate => "authenticate",

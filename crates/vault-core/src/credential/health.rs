@@ -7,7 +7,8 @@ use crate::time::Timestamp;
 pub const EXPIRING_SECONDS: i64 = 14 * 24 * 3_600;
 
 /// State of a credential in lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum HealthState {
     /// It was not checked yet.
     Unchecked,
@@ -26,19 +27,13 @@ impl HealthState {
     pub const ALL: [Self; 5] = [Self::Unchecked, Self::Healthy, Self::Failing, Self::Expiring, Self::Expired];
 
     /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unchecked => "unchecked",
-            Self::Healthy => "healthy",
-            Self::Failing => "failing",
-            Self::Expiring => "expiring",
-            Self::Expired => "expired",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 

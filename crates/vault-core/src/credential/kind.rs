@@ -4,11 +4,13 @@ use super::{AzureFederated, AzureIdentity, DirectLink, FieldSpec, Gcs, GcsFedera
 use std::fmt;
 
 /// Kind of storage to which a credential gives access, which determines the format of its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum CredentialType {
     /// A bucket of S3-compatible storage.
     S3,
     /// Azure storage, accessed with an application's identity or a connection string.
+    #[strum(to_string = "azure_identity")]
     AzureIdentity,
     /// A bucket of Google Cloud Storage.
     Gcs,
@@ -38,20 +40,12 @@ impl CredentialType {
 
     /// Returns the type with the name `text` on the wire, compared exactly.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+        text.parse().ok()
     }
 
     /// Returns the name of the type on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::S3 => "s3",
-            Self::AzureIdentity => "azure_identity",
-            Self::Gcs => "gcs",
-            Self::DirectLink => "direct-link",
-            Self::S3Federated => "s3-federated",
-            Self::AzureFederated => "azure-federated",
-            Self::GcsFederated => "gcs-federated",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the type in which activations issue a credential of this type.

@@ -4,7 +4,8 @@ use crate::id::VersionId;
 use crate::time::Timestamp;
 
 /// State of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum VersionState {
     /// The version that activations issue. Every credential has exactly one.
     Current,
@@ -16,12 +17,8 @@ pub enum VersionState {
 
 impl VersionState {
     /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Staged => "staged",
-            Self::Previous => "previous",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -8,7 +8,8 @@ use crate::sealed::Blob;
 use crate::time::Timestamp;
 
 /// State of a signing key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum FederationKeyState {
     /// Published, so that providers read it before it signs.
     Next,
@@ -23,17 +24,13 @@ impl FederationKeyState {
     pub const ALL: [Self; 3] = [Self::Next, Self::Current, Self::Retired];
 
     /// Returns the stored name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Next => "next",
-            Self::Current => "current",
-            Self::Retired => "retired",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Parses the stored name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 

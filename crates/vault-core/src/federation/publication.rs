@@ -17,7 +17,20 @@ pub struct PublishedDocuments {
 }
 
 /// Finding of a publication check, most severe first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    strum::IntoStaticStr,
+    strum::EnumString,
+    strum::VariantArray,
+)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PublicationFailure {
     /// A document cannot be fetched or parsed.
     Unreachable,
@@ -35,30 +48,16 @@ pub enum PublicationFailure {
 
 impl PublicationFailure {
     /// All variants.
-    pub const ALL: [Self; 6] = [
-        Self::Unreachable,
-        Self::IssuerDiffers,
-        Self::KeyMissing,
-        Self::KeyRetired,
-        Self::UnknownKey,
-        Self::NotCacheable,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns the stored name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::IssuerDiffers => "issuer-differs",
-            Self::KeyMissing => "key-missing",
-            Self::KeyRetired => "key-retired",
-            Self::UnknownKey => "unknown-key",
-            Self::NotCacheable => "not-cacheable",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Parses the stored name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|failure| failure.as_str() == text)
+        text.parse().ok()
     }
 
     /// Returns whether providers can read the expected keys in spite of the finding.

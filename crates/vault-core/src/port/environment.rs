@@ -173,7 +173,8 @@ impl Event {
 }
 
 /// Reason of a retry, for metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum RetryReason {
     /// A change failed or was refused, so the changes that shared its transaction were made one by one.
     SharedTransaction,
@@ -189,34 +190,25 @@ pub enum RetryReason {
 
 impl RetryReason {
     /// All reasons.
-    pub const ALL: [Self; 5] = [
-        Self::SharedTransaction,
-        Self::SerializationFailure,
-        Self::ConnectionLost,
-        Self::CredentialChanged,
-        Self::KeyReplaced,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns the name of the reason in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SharedTransaction => "shared-transaction",
-            Self::SerializationFailure => "serialization-failure",
-            Self::ConnectionLost => "connection-lost",
-            Self::CredentialChanged => "credential-changed",
-            Self::KeyReplaced => "key-replaced",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Reason why a login was refused, for metrics and logs. No response contains it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum LoginRefusal {
     /// An address, password or passcode that no account can have.
+    #[strum(to_string = "malformed")]
     Impossible,
     /// The address is unknown.
     UnknownAddress,
     /// A lockout lasts, or the throttle bucket is locked.
+    #[strum(to_string = "locked")]
     Throttled,
     /// Wrong password.
     WrongPassword,
@@ -227,24 +219,16 @@ pub enum LoginRefusal {
     /// Correct password with a time-based passcode, but time-based passcodes are disabled until a reset.
     PasscodeDisabled,
     /// The account or organization is disabled, or the MAC of its row does not verify.
+    #[strum(to_string = "disabled")]
     Closed,
     /// The facts of the login changed while it ran.
+    #[strum(to_string = "changed")]
     Overtaken,
 }
 
 impl LoginRefusal {
     /// All reasons.
-    pub const ALL: [Self; 9] = [
-        Self::Impossible,
-        Self::UnknownAddress,
-        Self::Throttled,
-        Self::WrongPassword,
-        Self::WrongPasscode,
-        Self::ReusedPasscode,
-        Self::PasscodeDisabled,
-        Self::Closed,
-        Self::Overtaken,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns whether the password was correct.
     pub const fn follows_right_password(self) -> bool {
@@ -252,18 +236,8 @@ impl LoginRefusal {
     }
 
     /// Returns the name of the reason in metrics and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Impossible => "malformed",
-            Self::UnknownAddress => "unknown-address",
-            Self::Throttled => "locked",
-            Self::WrongPassword => "wrong-password",
-            Self::WrongPasscode => "wrong-passcode",
-            Self::ReusedPasscode => "reused-passcode",
-            Self::PasscodeDisabled => "passcode-disabled",
-            Self::Closed => "disabled",
-            Self::Overtaken => "changed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

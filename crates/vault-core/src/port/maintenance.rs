@@ -35,63 +35,47 @@ pub struct CountedSlice {
 }
 
 /// A kind of row that expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Expired {
     /// Sessions past their expiry.
     Sessions,
     /// Idempotency keys older than [`IDEMPOTENCY_SECONDS`].
+    #[strum(to_string = "idempotency keys")]
     IdempotencyKeys,
     /// Networks without a login for 90 days, and attempt counters without effect.
+    #[strum(to_string = "login attempts")]
     Attempts,
     /// Invitations past their expiry, with their directory entries.
     Invitations,
     /// Notices older than 90 days.
     Notices,
     /// New TOTP secrets that were not confirmed in time.
+    #[strum(to_string = "unconfirmed passcode seeds")]
     PendingSeeds,
     /// Activations past their expiry.
     Activations,
     /// Previous versions of credentials after their retention.
+    #[strum(to_string = "previous versions of credentials")]
     PreviousVersions,
     /// Uses of credentials by activations that expired more than [`USE_SECONDS`](super::USE_SECONDS) ago.
+    #[strum(to_string = "uses of credentials")]
     CredentialUses,
     /// Hourly counts of past hours.
+    #[strum(to_string = "hourly counts")]
     HourlyCounts,
     /// Credentials, idempotency keys and activations of deleted organizations.
+    #[strum(to_string = "rows of deleted organizations")]
     Erasures,
 }
 
 impl Expired {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
-        Self::Sessions,
-        Self::IdempotencyKeys,
-        Self::Attempts,
-        Self::Invitations,
-        Self::Notices,
-        Self::PendingSeeds,
-        Self::Activations,
-        Self::PreviousVersions,
-        Self::CredentialUses,
-        Self::HourlyCounts,
-        Self::Erasures,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns the name of the kind in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sessions => "sessions",
-            Self::IdempotencyKeys => "idempotency keys",
-            Self::Attempts => "login attempts",
-            Self::Invitations => "invitations",
-            Self::Notices => "notices",
-            Self::PendingSeeds => "unconfirmed passcode seeds",
-            Self::Activations => "activations",
-            Self::PreviousVersions => "previous versions of credentials",
-            Self::CredentialUses => "uses of credentials",
-            Self::HourlyCounts => "hourly counts",
-            Self::Erasures => "rows of deleted organizations",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -22,17 +22,22 @@ const RETRIES: [i64; 5] = [300, 900, 3_600, 7_200, 14_400];
 
 /// Reason why an attempt failed, in fixed words, so that the response of a receiver cannot be used to explore a
 /// network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeliveryFailure {
     /// The host name cannot be resolved.
+    #[strum(to_string = "unknown-host")]
     Dns,
     /// The address is in a network to which this server does not connect.
+    #[strum(to_string = "blocked-address")]
     Blocked,
     /// The outgoing proxy does not respond, refuses this server's credentials, or does not permit the host.
+    #[strum(to_string = "proxy-failed")]
     Proxy,
     /// No connection, or no response in time.
     Unreachable,
     /// The certificate is not trusted.
+    #[strum(to_string = "untrusted-certificate")]
     Tls,
     /// The endpoint responded with a redirect, which is not followed.
     Redirected,
@@ -41,10 +46,13 @@ pub enum DeliveryFailure {
     /// The endpoint responded with another error.
     Refused,
     /// This server sends no mail.
+    #[strum(to_string = "no-mail-server")]
     NoMail,
     /// The mail server offers no STARTTLS, which is required.
+    #[strum(to_string = "starttls-not-offered")]
     NoStartTls,
     /// The mail server offers no login, or none that is supported.
+    #[strum(to_string = "login-not-offered")]
     NoLogin,
     /// The address no longer belongs to an active account of the organization.
     NoMember,
@@ -54,44 +62,16 @@ pub enum DeliveryFailure {
 
 impl DeliveryFailure {
     /// All variants.
-    pub const ALL: [Self; 13] = [
-        Self::Dns,
-        Self::Blocked,
-        Self::Proxy,
-        Self::Unreachable,
-        Self::Tls,
-        Self::Redirected,
-        Self::Gone,
-        Self::Refused,
-        Self::NoMail,
-        Self::NoStartTls,
-        Self::NoLogin,
-        Self::NoMember,
-        Self::Damaged,
-    ];
+    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
     /// Returns its name on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dns => "unknown-host",
-            Self::Blocked => "blocked-address",
-            Self::Proxy => "proxy-failed",
-            Self::Unreachable => "unreachable",
-            Self::Tls => "untrusted-certificate",
-            Self::Redirected => "redirected",
-            Self::Gone => "gone",
-            Self::Refused => "refused",
-            Self::NoMail => "no-mail-server",
-            Self::NoStartTls => "starttls-not-offered",
-            Self::NoLogin => "login-not-offered",
-            Self::NoMember => "no-member",
-            Self::Damaged => "damaged",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the failure with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|failure| failure.as_str() == text)
+        text.parse().ok()
     }
 
     /// Returns for how long the failure suspends all deliveries to the receiver, in seconds, if the attempt is repeated
@@ -115,7 +95,8 @@ impl DeliveryFailure {
 }
 
 /// State of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[strum(serialize_all = "kebab-case")]
 pub enum DeliveryState {
     /// Queued for the first or another attempt.
     Waiting,
@@ -127,17 +108,13 @@ pub enum DeliveryState {
 
 impl DeliveryState {
     /// Returns its name on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Waiting, Self::Delivered, Self::Failed].into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 
