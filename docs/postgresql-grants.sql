@@ -38,13 +38,13 @@ GRANT SELECT, UPDATE ON federation_keys TO :"role";
 GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_labels, directory, enrolment_codes, enrolment_drafts, erasures,
-    idempotency_keys, integration_tokens, invited_addresses, lookups, organization_names
+    account_notices, credential_labels, directory, enrolment_codes, enrolment_drafts, erasures, global_lookups,
+    idempotency_keys, invited_addresses, lookups, organization_names
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
+    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, issuers, known_networks, organization_keys,
     organizations, pending_seeds, receivers, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -139,7 +139,7 @@ fn credential_of_another_organization_does_not_open() {
     let stage = Stage::set();
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     let theirs = other.save(&direct_link().request);
-    let organization = "(SELECT organization_id FROM integrations WHERE name = 'narrow')";
+    let organization = "(SELECT organization_id FROM lookups WHERE name = 'integration_name' AND value = 'narrow')";
     // Move the complete credential, with all related rows, to the attacker's organization.
     for table in ["credential_secrets", "credentials"] {
         stage.sql(&format!(
@@ -157,34 +157,28 @@ fn credential_of_another_organization_does_not_open() {
 }
 
 #[test]
-fn integration_mac_covers_every_column() {
+fn document_of_integration_is_bound_to_every_column() {
     let stage = Stage::set();
     let id = &stage.narrow.id;
     stage.vault.organization("Globex");
-    stage.sql("CREATE TABLE kept AS TABLE integrations");
+    stage.sql("CREATE TABLE kept AS TABLE entities");
     for change in [
-        "patterns = 'secret'",
-        "patterns = patterns || E'\\nsecret'",
-        "patterns = 'imports'",
-        "patterns = '*'",
-        "patterns = ''",
-        "expires_at = 4102444800000",
-        "expires_at = 0",
-        "state = 'disabled'",
-        "state = 'no such state'",
-        "name = 'wide'",
-        "previous_token = token, previous_until = 4102444800000",
-        "previous_until = 4102444800000",
-        "token = decode(repeat('00', 32), 'hex')",
-        "digest = decode(repeat('00', 32), 'hex')",
-        "digest = decode('00', 'hex')",
+        "sealed = set_byte(sealed, length(sealed) - 1, get_byte(sealed, length(sealed) - 1) # 1)",
+        "sealed = substr(sealed, 1, length(sealed) - 1)",
+        "sealed = ''",
+        "version = version + 1",
+        "due_at = 4102444800000",
+        "due_at = 0",
+        "kind = 'namespace'",
+        "kind = 'other'",
+        "organization_id = (SELECT id FROM organizations WHERE name = 'Globex')",
         "id = '00000000-0000-7000-8000-000000000000'",
     ] {
-        stage.sql(&format!("UPDATE integrations SET {change} WHERE id = '{id}'"));
+        stage.sql(&format!("UPDATE entities SET {change} WHERE id = '{id}'"));
         for namespace in ["imports", "secret"] {
             stage.refused(namespace);
         }
-        stage.sql("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept");
+        stage.sql("DELETE FROM entities; INSERT INTO entities SELECT * FROM kept");
         stage.works();
     }
 }
@@ -194,15 +188,11 @@ fn token_is_limited_to_signed_rights_of_integration() {
     let stage = Stage::set();
     let wide = Integration::make(&stage.vault, "wide", &["secret"]);
     let narrow = &stage.narrow;
-    // Assign the narrow token to the wide integration.
-    let of = |integration: &Integration| format!("integration_id = '{}'", integration.id);
-    stage.sql("CREATE TABLE kept AS TABLE integration_tokens");
-    stage.sql(&format!("UPDATE integration_tokens SET {} WHERE {}", of(&wide), of(narrow)));
+    // The narrow token leads to the wide integration, which does not list it.
+    stage.sql("CREATE TABLE kept AS TABLE global_lookups");
+    stage.sql(&format!("UPDATE global_lookups SET id = '{}' WHERE id = '{}'", wide.id, narrow.id));
     stage.refused("secret").problem("invalid-token");
-    let token = format!("(SELECT token FROM integrations WHERE id = '{}')", narrow.id);
-    stage.sql(&format!("UPDATE integrations SET token = {token} WHERE id = '{}'", wide.id));
-    stage.refused("secret").problem("invalid-token");
-    stage.sql("DELETE FROM integration_tokens; INSERT INTO integration_tokens SELECT * FROM kept");
+    stage.sql("DELETE FROM global_lookups; INSERT INTO global_lookups SELECT * FROM kept");
     stage.works();
 
     // A forged or modified activation decrypts nothing.

@@ -42,8 +42,6 @@ const NOT_FOUND: &[(&str, Tampering)] = &[
     // Without a draft, or with an earlier one, the user enrols again with the same code.
     ("enrolment_drafts", Tampering::Restored),
     ("enrolment_drafts", Tampering::Deleted),
-    // The token of a deleted integration leads to no row.
-    ("integration_tokens", Tampering::Restored),
     // The user requests another TOTP secret.
     ("pending_seeds", Tampering::Deleted),
 ];

@@ -207,9 +207,9 @@ fn forged_and_foreign_tokens_are_refused(database: Database) {
     assert!(cause.contains("from issuer github, and the closest trust requires repo:acme/etl:"), "{last}");
 }
 
-/// An attacker with SQL write access adds a key to an issuer, or a trust to an integration.
+/// An attacker with SQL write access adds a key to an issuer.
 #[test]
-fn issuer_or_a_trust_changed_by_sql_grants_nothing() {
+fn issuer_changed_by_sql_grants_nothing() {
     let stage = Stage::open(Database::Postgres);
     let (own, genuine) = (SigningKey::new("first"), stage.issuer.token(&stage.integration, SUBJECT));
     let sql = |statement: &str| Sql::of(&stage.vault).run(statement);
@@ -219,12 +219,6 @@ fn issuer_or_a_trust_changed_by_sql_grants_nothing() {
     let changed = [
         ("issuers", "keys", json!({"keys": [own.public()]}).to_string(), own.sign(&stage.claims())),
         ("issuers", "url", "https://evil.example".to_owned(), stage.issuer.key.sign(&elsewhere)),
-        (
-            "integrations",
-            "trusts",
-            value("SELECT trusts FROM integrations").replace("refs/heads/main", "refs/heads/evil"),
-            stage.with(json!({"sub": SUBJECT.replace("main", "evil")})),
-        ),
     ];
     for (table, column, planted, token) in changed {
         stage.activate(&genuine).expect(201);
@@ -480,10 +474,10 @@ fn later_issuer_of_the_same_name_revives_no_trust() {
     let token = || stage.issuer.token(&stage.integration, SUBJECT);
     stage.activate(&token()).expect(201);
     let sql = Sql::of(&stage.vault);
-    sql.run("CREATE TABLE kept AS SELECT * FROM integrations");
+    sql.run("CREATE TABLE kept AS SELECT * FROM entities");
     stage.vault.run(&["issuer", "remove", "github", "--force"]).done();
     stage.vault.run(&["issuer", "add", "github", "--issuer", &stage.issuer.url()]).done();
-    sql.run("DELETE FROM integrations; INSERT INTO integrations SELECT * FROM kept; DROP TABLE kept");
+    sql.run("DELETE FROM entities; INSERT INTO entities SELECT * FROM kept; DROP TABLE kept");
     stage.refused(&token());
     stage.vault.stop(); // counted refusals are recorded at the latest now
     let entries = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]).to_string();

@@ -1,6 +1,9 @@
 //! Keyed digests and MACs of values that are looked up, compared or bound without being stored in plain text.
 
 use crate::id::KeyId;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use subtle::ConstantTimeEq;
 
@@ -22,8 +25,6 @@ pub enum DigestPurpose {
     UnconfirmedSecrets,
     /// An enrolment code.
     EnrolmentCode,
-    /// Rights in the row of an integration.
-    IntegrationGrant,
     /// An integration token.
     IntegrationToken,
     /// Request body of an idempotency key.
@@ -50,7 +51,7 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 18] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -58,7 +59,6 @@ impl DigestPurpose {
         Self::InvitationGrant,
         Self::UnconfirmedSecrets,
         Self::EnrolmentCode,
-        Self::IntegrationGrant,
         Self::IntegrationToken,
         Self::IdempotentBody,
         Self::Cursor,
@@ -82,7 +82,6 @@ impl DigestPurpose {
             Self::InvitationGrant => "invitation grant",
             Self::UnconfirmedSecrets => "unconfirmed secrets",
             Self::EnrolmentCode => "enrolment code",
-            Self::IntegrationGrant => "integration grant",
             Self::IntegrationToken => "integration token",
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",
@@ -118,6 +117,25 @@ impl Digest {
     /// Returns the bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Returns the digest in Base64 for URLs, without padding (RFC 4648, section 5).
+    pub fn to_base64(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_base64())
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let bytes = URL_SAFE_NO_PAD.decode(String::deserialize(deserializer)?).ok();
+        let digest = bytes.and_then(|bytes| bytes.try_into().ok()).map(Self);
+        digest.ok_or_else(|| de::Error::custom("not a digest"))
     }
 }
 

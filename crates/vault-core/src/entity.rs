@@ -4,6 +4,7 @@ use crate::audit::{Affected, RecordedRow};
 use crate::id::OrganizationId;
 use crate::operation::Failure;
 use crate::port::{EntityRow, EntitySealer, Event};
+use crate::time::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::Deref;
@@ -13,6 +14,8 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
+    /// An integration.
+    Integration,
     /// State of a namespace.
     Namespace,
 }
@@ -26,6 +29,7 @@ impl Kind {
     /// Returns how audit entries name the rows of this kind.
     pub const fn recorded(self) -> RecordedRow {
         match self {
+            Self::Integration => RecordedRow::Integration,
             Self::Namespace => RecordedRow::Namespace,
         }
     }
@@ -54,10 +58,14 @@ impl EntityKey {
     }
 }
 
-/// Index of a lookup. Its values are unique within an organization.
+/// Index of a lookup. Its values are unique within an organization, or in the instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Index {
+    /// Name of an integration in its unique form.
+    IntegrationName,
+    /// Digest of a token of an integration, or its audience.
+    IntegrationToken,
     /// Name of a namespace whose state was ever changed.
     Namespace,
     /// Name of a frozen namespace.
@@ -73,8 +81,14 @@ impl Index {
     /// Returns the kind of the entities to which its values lead.
     pub const fn kind(self) -> Kind {
         match self {
+            Self::IntegrationName | Self::IntegrationToken => Kind::Integration,
             Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
         }
+    }
+
+    /// Returns whether its values are unique in the instance: they are found before the organization is known.
+    pub const fn is_global(self) -> bool {
+        matches!(self, Self::IntegrationToken)
     }
 }
 
@@ -103,8 +117,13 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync
     /// Its kind.
     const KIND: Kind;
 
-    /// Returns the values by which it is found. A row of `lookups` that the document does not list leads to nothing.
-    fn lookups(&self) -> Vec<Lookup>;
+    /// Returns the values by which the entity with this ID is found. A lookup that the document does not list leads to nothing.
+    fn lookups(&self, id: Uuid) -> Vec<Lookup>;
+
+    /// Returns the time at which something is due for it. Stored as a column too, which must have the same value.
+    fn due_at(&self) -> Option<Timestamp> {
+        None
+    }
 
     /// Returns the subject of audit entries about the entity with this ID.
     fn subject(&self, id: Uuid) -> Affected;
@@ -116,6 +135,7 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync
 pub struct Opened<E> {
     key: EntityKey,
     version: i64,
+    last_used_at: Option<Timestamp>,
     value: E,
 }
 
@@ -138,9 +158,12 @@ impl<E: Entity> Opened<E> {
             return Err(Failure::UnknownKey { key });
         }
         let document = sealer.open(&key, version, &row.sealed).map_err(|reason| Failure::Damaged { key, reason })?;
-        let value = serde_json::from_slice(&document);
+        let value = serde_json::from_slice::<E>(&document);
         let value = value.map_err(|_| Failure::Damaged { key, reason: "the document has another form" })?;
-        Ok(Self { key, version, value })
+        if value.due_at() != row.due_at {
+            return Err(Failure::Damaged { key, reason: "its due time differs from the document" });
+        }
+        Ok(Self { key, version, last_used_at: row.last_used_at, value })
     }
 
     /// Returns the key of its row.
@@ -151,6 +174,16 @@ impl<E: Entity> Opened<E> {
     /// Returns its version: 1 at first, and one more after each change.
     pub const fn version(&self) -> i64 {
         self.version
+    }
+
+    /// Returns the minute of its last use, which the document does not contain.
+    pub const fn last_used_at(&self) -> Option<Timestamp> {
+        self.last_used_at
+    }
+
+    /// Returns the values by which it is found.
+    pub fn lookups(&self) -> Vec<Lookup> {
+        self.value.lookups(self.key.id)
     }
 
     /// Returns the entity without its row.

@@ -2,6 +2,7 @@
 
 use crate::field::Invalid;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
@@ -18,7 +19,7 @@ fn parse(text: &str) -> Result<Uuid, Invalid> {
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(Uuid);
 
         impl $name {

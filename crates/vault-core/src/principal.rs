@@ -79,6 +79,14 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Returns the organization, if it is one.
+    pub const fn one(self) -> Option<OrganizationId> {
+        match self {
+            Self::One(organization) => Some(organization),
+            Self::All => None,
+        }
+    }
+
     /// Returns whether rows of `organization` are in the scope.
     pub fn covers(self, organization: OrganizationId) -> bool {
         match self {

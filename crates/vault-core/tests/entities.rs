@@ -6,6 +6,7 @@ use vault_core::entity::{Entity as _, EntityKey, Index, Kind, Opened};
 use vault_core::id::OrganizationId;
 use vault_core::namespace::NamespaceState;
 use vault_core::port::{EntityRow, EntitySealer as _};
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
 use vault_testkit::strategy::namespace;
@@ -14,10 +15,14 @@ fn key(id: u128) -> EntityKey {
     EntityKey { organization: OrganizationId::from_bytes([1; 16]), kind: Kind::Namespace, id: Uuid::from_u128(id) }
 }
 
+fn row(sealed: Blob) -> EntityRow {
+    EntityRow { key: key(1), version: 1, due_at: None, last_used_at: None, sealed }
+}
+
 fn opened(document: &[u8]) -> Option<NamespaceState> {
     let sealer = FakeDigester::default();
     let sealed = sealer.seal(&key(1), 1, document).unwrap();
-    let opened = Opened::open(&sealer, &EntityRow { key: key(1), version: 1, sealed });
+    let opened = Opened::open(&sealer, &row(sealed));
     opened.ok().map(Opened::into_value)
 }
 
@@ -36,9 +41,9 @@ proptest! {
         let state = NamespaceState { namespace: namespace.clone(), frozen_at: at.map(Timestamp::from_millis) };
         let document = serde_json::to_vec(&state).unwrap();
         prop_assert_eq!(opened(&document), Some(state.clone()));
-        let indexes: Vec<Index> = state.lookups().into_iter().map(|lookup| lookup.index).collect();
+        let indexes: Vec<Index> = state.lookups(Uuid::nil()).into_iter().map(|lookup| lookup.index).collect();
         let expected: &[Index] = if at.is_some() { &[Index::Namespace, Index::FrozenNamespace] } else { &[Index::Namespace] };
         prop_assert_eq!(indexes, expected);
-        prop_assert!(state.lookups().iter().all(|lookup| lookup.value == namespace.as_str()));
+        prop_assert!(state.lookups(Uuid::nil()).iter().all(|lookup| lookup.value == namespace.as_str()));
     }
 }

@@ -13,16 +13,19 @@ use uuid::Uuid;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
+use vault_core::entity::{Entity as _, Index as Indexed, Lookup};
 use vault_core::field::FieldCode;
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
-use vault_core::identity::Trusts;
+use vault_core::identity::audience_look_up;
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{Entropy, NoEntropy};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::{Action, Role};
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
+use vault_testkit::strategy::trusts;
 
 struct Bytes([u8; 32]);
 
@@ -54,24 +57,33 @@ fn patterns() -> impl Strategy<Value = NamespacePatterns> {
 
 fn integrations() -> impl Strategy<Value = Integration> {
     let previous = option::of((0_u8..3, 0_i64..6));
-    let version = 1_i64..3;
-    let ids = (0_u128..2, 0_u128..2, select(vec!["nightly", "hourly"]));
-    (ids, patterns(), option::of(0_i64..6), any::<bool>(), 0_u8..3, previous, version).prop_map(
-        |((id, organization, name), patterns, expires_at, active, token, previous, version)| Integration {
-            id: IntegrationId::from_uuid(Uuid::from_u128(id)),
-            organization: OrganizationId::from_uuid(Uuid::from_u128(organization)),
+    let managed_by = option::of(Just(ManagedBy::parse("etl", "").unwrap()));
+    let name = select(vec!["nightly", "Hourly"]);
+    (name, patterns(), option::of(0_i64..6), any::<bool>(), 0_u8..3, previous, managed_by, trusts()).prop_map(
+        |(name, patterns, expires_at, active, token, previous, managed_by, trusts)| Integration {
             name: IntegrationName::parse(name, "").unwrap(),
             patterns,
             expires_at: expires_at.map(at),
             state: if active { IntegrationState::Active } else { IntegrationState::Disabled },
             token: digest(token),
             previous: previous.map(|(token, until)| PreviousToken { digest: digest(token), until: at(until) }),
-            trusts: Trusts::default(),
-            managed_by: (version == 2).then(|| ManagedBy::parse("etl", "").unwrap()),
-            version,
+            trusts,
+            managed_by,
             created_at: at(0),
         },
     )
+}
+
+/// Returns an integration as its token finds it.
+fn found(integration: &Integration, sealed: u8) -> FoundIntegration {
+    let stored = StoredIntegration {
+        id: IntegrationId::from_uuid(Uuid::from_u128(1)),
+        organization: OrganizationId::from_uuid(Uuid::from_u128(2)),
+        version: 1,
+        integration: integration.clone(),
+        last_used_at: None,
+    };
+    FoundIntegration { stored, sealed: Blob::from_bytes(vec![sealed]), organization_active: true }
 }
 
 proptest! {
@@ -140,7 +152,6 @@ proptest! {
     fn one_matching_pattern_suffices(patterns in patterns(), namespace in namespaces()) {
         let any = patterns.iter().any(|pattern| pattern.allows(&namespace));
         prop_assert_eq!(patterns.allow(&namespace), any);
-        prop_assert_eq!(NamespacePatterns::from_stored(&patterns.to_stored()), Some(patterns.clone()));
         let spelt: Vec<_> = patterns.iter().map(ToString::to_string).collect();
         prop_assert_eq!(NamespacePatterns::parse(&spelt, ""), Ok(patterns));
     }
@@ -194,9 +205,18 @@ proptest! {
     }
 
     #[test]
-    fn integration_digest_covers_all_rights(one in integrations(), two in integrations()) {
-        let same = Integration { created_at: two.created_at, ..one.clone() } == two;
-        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), same);
+    fn document_contains_the_integration(integration in integrations()) {
+        let document = serde_json::to_vec(&integration).unwrap();
+        prop_assert_eq!(serde_json::from_slice::<Integration>(&document).unwrap(), integration.clone());
+        // It is due only while it can expire, and each of its tokens leads to it.
+        let is_active = integration.state == IntegrationState::Active;
+        prop_assert_eq!(integration.due_at(), integration.expires_at.filter(|_| is_active));
+        let id = Uuid::from_u128(1);
+        let tokens = [integration.token, audience_look_up(IntegrationId::from_uuid(id))];
+        let tokens = tokens.into_iter().chain(integration.previous.map(|previous| previous.digest));
+        let tokens = tokens.map(|token| Lookup::new(Indexed::IntegrationToken, token.to_base64()));
+        let name = Lookup::new(Indexed::IntegrationName, integration.name.as_str().to_ascii_lowercase());
+        prop_assert_eq!(integration.lookups(id), std::iter::once(name).chain(tokens).collect::<Vec<_>>());
     }
 
     #[test]
@@ -212,12 +232,12 @@ proptest! {
         if !known {
             prop_assert_eq!(verdict, Err(IntegrationRefusal::Unknown), "nothing else is disclosed to a stranger");
         }
-        if let Ok(principal) = integration.principal(token, digest(9), now) {
+        if let Ok(principal) = found(&integration, 9).principal(token, now) {
             prop_assert_eq!(Ok(principal.slot), verdict);
             // The token is valid exactly until then.
-            let facts = IntegrationFacts { digest: Some(digest(9)), organization_active: true };
+            let facts = IntegrationFacts { sealed: Some(Blob::from_bytes(vec![9])), organization_active: true };
             for later in now.as_millis()..8 {
-                let evaluated = check_integration(&principal, facts, at(later));
+                let evaluated = check_integration(&principal, &facts, at(later));
                 prop_assert_eq!(evaluated.is_ok(), integration.authorize(token, at(later)).is_ok());
             }
         } else {
@@ -260,15 +280,16 @@ proptest! {
     }
 
     #[test]
-    fn integration_is_authorized_on_verified_row_only(
+    fn integration_is_authorized_on_opened_row_only(
         integration in integrations(),
         row in option::of(0_u8..3),
         open in any::<bool>(),
         now in 0_i64..7,
     ) {
         let integration = Integration { state: IntegrationState::Active, expires_at: Some(at(5)), ..integration };
-        let principal = integration.principal(integration.token, digest(1), at(0)).unwrap();
-        let facts = IntegrationFacts { digest: row.map(digest), organization_active: open };
+        let principal = found(&integration, 1).principal(integration.token, at(0)).unwrap();
+        let sealed = row.map(|row| Blob::from_bytes(vec![row]));
+        let facts = IntegrationFacts { sealed, organization_active: open };
         let expected = if !open {
             Err(IntegrationRefusal::OrganizationDisabled)
         } else if now >= 5 {
@@ -280,7 +301,7 @@ proptest! {
                 Some(_) => Err(IntegrationRefusal::Changed),
             }
         };
-        prop_assert_eq!(check_integration(&principal, facts, at(now)), expected);
+        prop_assert_eq!(check_integration(&principal, &facts, at(now)), expected);
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl Column {
             Self::ReceiverAddress => "receiver.address",
             Self::ReceiverSecret => "receiver.secret",
             Self::FederationKey => "federation_key.private",
+            Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
         }
     }

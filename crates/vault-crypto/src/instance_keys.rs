@@ -49,7 +49,6 @@ pub(crate) struct InstanceKeys {
     account_grant: MacKey,
     invitation_grant: MacKey,
     unconfirmed_secrets: MacKey,
-    integration_grant: MacKey,
     federation_key: MacKey,
     cursor: MacKey,
 }
@@ -69,7 +68,6 @@ impl InstanceKeys {
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
-            integration_grant: code(DigestPurpose::IntegrationGrant),
             federation_key: code(DigestPurpose::FederationKey),
             cursor: code(DigestPurpose::Cursor),
         }
@@ -125,7 +123,6 @@ impl InstanceKeys {
             DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
             DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
-            DigestPurpose::IntegrationGrant => Some(&self.integration_grant),
             DigestPurpose::FederationKey => Some(&self.federation_key),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,

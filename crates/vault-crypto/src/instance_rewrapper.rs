@@ -208,7 +208,7 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             InstanceRow::PendingSeed { account, pending, .. } => self.secrets_open(*account, None, &pending.seed),
             InstanceRow::Receiver(stored) => self.receiver(stored.receiver.id, &stored.target).map(drop),
             InstanceRow::FederationKey(stored) => FederationSealing::new(Arc::clone(&self.keys)).check(stored),
-            InstanceRow::Invitation(_) | InstanceRow::Integration(_) => Ok(()),
+            InstanceRow::Invitation(_) => Ok(()),
         }
     }
 

@@ -36,7 +36,7 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 16] = [
+const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -44,7 +44,6 @@ const PURPOSES: [DigestPurpose; 16] = [
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,
-    DigestPurpose::IntegrationGrant,
     DigestPurpose::ReceiverGrant,
     DigestPurpose::EventDelivery,
     DigestPurpose::EventId,

@@ -392,28 +392,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    integrations (organization_id, id) {
-        organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        name -> Text,
-        name_key -> Text,
-        patterns -> Text,
-        expires_at -> Nullable<BigInt>,
-        state -> Text,
-        token -> Binary,
-        previous_token -> Nullable<Binary>,
-        previous_until -> Nullable<BigInt>,
-        digest -> Binary,
-        version -> BigInt,
-        created_at -> BigInt,
-        last_used_at -> Nullable<BigInt>,
-        digest_key_id -> crate::stored::Id,
-        trusts -> Text,
-        managed_by -> Nullable<Text>,
-    }
-}
-
-diesel::table! {
     issuers (name) {
         id -> crate::stored::Id,
         name -> Text,
@@ -432,20 +410,23 @@ diesel::table! {
 }
 
 diesel::table! {
-    integration_tokens (token) {
-        token -> Binary,
-        organization_id -> crate::stored::Id,
-        integration_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
     entities (organization_id, kind, id) {
         organization_id -> crate::stored::Id,
         kind -> Text,
         id -> crate::stored::Id,
         version -> BigInt,
+        due_at -> Nullable<BigInt>,
+        last_used_at -> Nullable<BigInt>,
         sealed -> Binary,
+    }
+}
+
+diesel::table! {
+    global_lookups (name, value) {
+        name -> Text,
+        value -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
     }
 }
 
@@ -597,7 +578,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     invited_addresses,
     enrolment_codes
 );
-diesel::allow_tables_to_appear_in_same_query!(organizations, integrations, integration_tokens);
 diesel::allow_tables_to_appear_in_same_query!(
     credentials,
     credential_versions,
@@ -605,8 +585,8 @@ diesel::allow_tables_to_appear_in_same_query!(
     credential_labels,
     organizations
 );
-diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations, credentials);
-diesel::allow_tables_to_appear_in_same_query!(activations, integrations);
+diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
+diesel::allow_tables_to_appear_in_same_query!(activations, entities);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
 diesel::allow_tables_to_appear_in_same_query!(receivers, event_deliveries);

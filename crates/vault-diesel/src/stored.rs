@@ -24,8 +24,6 @@ use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, IssuerId, KeyId,
     OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
 };
-use vault_core::identity::Trusts;
-use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -307,17 +305,12 @@ text_forms! {
     Jwk => Self::parse_stored;
     CredentialType => Self::parse;
     InstanceKeyPurpose => Self::parse;
-    IntegrationName => |text: &str| Self::parse(text, "").ok();
-    IntegrationState => Self::parse;
-    ManagedBy => |text: &str| Self::parse(text, "").ok();
     KeyState => Self::parse;
     NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;
     Role => Self::parse;
     EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
     Namespace => |text: &str| Self::parse(text, "").ok();
-    NamespacePatterns => Self::from_stored;
-    Trusts => Self::from_stored;
     OrganizationName => |text: &str| Self::parse(text).ok();
     VendMode => Self::parse;
     VendRule => Self::parse;

@@ -13,9 +13,7 @@ use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginAttemptRepository, RowStore};
-use vault_core::port::{
-    ActivationRepository, DeleteOrganization, IntegrationRepository, OrganizationRepository, StoreError,
-};
+use vault_core::port::{ActivationRepository, DeleteOrganization, OrganizationRepository, StoreError};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -118,17 +116,16 @@ where
         + AccountRepository
         + LoginAttemptRepository
         + CredentialRepository
-        + IntegrationRepository
         + RowStore
         + ActivationRepository
         + 'static,
 {
     let store = &**shared;
     let world = World::make(store, NUMBERS + 1).await;
-    let stored = world.integration(store).await;
-    store.change_integration(world.rotate(&Principal::Operator, &stored)).await.unwrap();
+    let found = world.integration(shared).await;
+    world.operate(shared, &Principal::Operator, world.rotate(&found)).await.unwrap();
     world.save_activated(store).await;
-    let principal = world.activator(&world.integration(store).await);
+    let principal = world.activator(&world.integration(shared).await);
     for _ in 0..3 {
         store.fetch_credentials(world.take(&principal)).await.unwrap();
     }
@@ -179,8 +176,7 @@ async fn deleted_organization_leaves_only_audit_rows_on_postgres() {
 async fn damaged_rows_are_reported_and_none_is_omitted() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&*store, NUMBERS).await;
-    let stored = world.integration(&*store).await;
-    let principal = world.activator(&stored);
+    let principal = world.activator(&world.integration(&store).await);
     let lost = world.save_activated(&*store).await.id;
     world.save_activated(&*store).await;
     let named = |failure: StoreError| match failure {
@@ -190,14 +186,4 @@ async fn damaged_rows_are_reported_and_none_is_omitted() {
     scratch.bare().execute("DELETE FROM credential_secrets WHERE id = ?1", [lost.as_uuid()]).unwrap();
     let failure = store.fetch_credentials(world.take(&principal)).await.unwrap_err();
     assert_eq!(named(failure), ("credential_secrets", lost.to_string(), "missing"));
-
-    let id = stored.integration.id.to_string();
-    for (change, column) in
-        [("previous_until = 1", "previous_until"), ("patterns = 'a' || char(10)", "patterns"), ("state = 'x'", "state")]
-    {
-        scratch.bare().execute(&format!("UPDATE integrations SET {change}"), []).unwrap();
-        let failure = store.find_integration_by_token(stored.integration.token).await.unwrap_err();
-        assert_eq!(named(failure), ("integrations", id.clone(), column));
-        scratch.bare().execute("UPDATE integrations SET previous_until = NULL, patterns = 'a'", []).unwrap();
-    }
 }

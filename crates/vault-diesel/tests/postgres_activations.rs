@@ -12,13 +12,12 @@ use support::postgres::{client, patient_store, query, wait_for_waiting, waiting}
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::integration::{IntegrationRefusal, StoredIntegration};
+use vault_core::integration::{FoundIntegration, IntegrationRefusal};
 use vault_core::organization::OrganizationState;
 use vault_core::port::Expired;
 use vault_core::port::{
     ActivationRepository as _, CredentialRepository as _, DeleteOrganization, FetchCredentials, ForIntegration,
-    IntegrationChange, IntegrationRepository as _, Maintenance as _, OrganizationRepository as _, SetOrganizationState,
-    StoreError,
+    Maintenance as _, OrganizationRepository as _, SetOrganizationState, StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -38,7 +37,7 @@ async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
     (address, here, there)
 }
 
-/// Everything that locks rows of an integration runs concurrently. One of each two rotations is outdated.
+/// Everything that locks rows of an integration runs concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn activations_changes_and_freezes_do_not_deadlock() {
     let (address, here, there) = servers().await;
@@ -46,8 +45,8 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
         let world = &World::make(&*here, round + 1).await;
         let admin = &Principal::Session(world.member(&*here, Role::Admin).await);
         world.save_activated(&*here).await;
-        let stored = world.integration(&*here).await;
-        let principal = &world.activator(&stored);
+        let found = world.integration(&here).await;
+        let principal = &world.activator(&found);
         let live = world.take(principal);
         let live_id = live.payload.activation.as_ref().unwrap().id;
         here.fetch_credentials(live).await.unwrap();
@@ -61,8 +60,12 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
                 }
             }
             for authority in [&Principal::Operator, admin] {
-                let command = world.new_integration(authority);
-                operations.push(async move { decided(server.create_integration(command.clone()).await) }.boxed());
+                let create = world.new_integration();
+                let create = async move {
+                    world.operate(server, authority, create).await.unwrap();
+                    false
+                };
+                operations.push(create.boxed());
             }
             for (authority, frozen) in [(&Principal::Operator, true), (admin, false), (admin, true)] {
                 let freeze = async move {
@@ -73,19 +76,14 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
             }
             let end = world.end(principal, live_id);
             operations.push(async move { decided(server.end_activation(end.clone()).await) }.boxed());
-            let rotation = world.rotate(if round % 2 == 0 { admin } else { &Principal::Operator }, &stored);
-            let rotate = async move {
-                match server.change_integration(rotation.clone()).await {
-                    Ok(()) => true,
-                    Err(StoreError::Refused(Refusal::Contended)) => false,
-                    Err(error) => panic!("{error:?}"),
-                }
-            };
+            let (authority, rotation) =
+                (if round % 2 == 0 { admin } else { &Principal::Operator }, world.rotate(&found));
+            let rotate = async move { world.operate(server, authority, rotation).await.is_ok() };
             operations.push(rotate.boxed());
             operations.push(async move { decided(server.delete_expired(Expired::Activations, NOW).await) }.boxed());
         }
         let rotated = join_all(operations).await.into_iter().filter(|rotated| *rotated).count();
-        assert_eq!(rotated, 1);
+        assert_eq!(rotated, 2);
     }
     assert_eq!(deadlocks(&address, [here, there]).await, 0);
 }
@@ -100,8 +98,8 @@ async fn issuances_and_replacements_do_not_deadlock() {
         for _ in 0..6 {
             saved.push(world.save_activated(&*here).await.id);
         }
-        let principals = [world.integration(&*here).await, world.integration(&*here).await];
-        let principals = &principals.map(|stored| world.activator(&stored));
+        let principals = [world.integration(&here).await, world.integration(&here).await];
+        let principals = &principals.map(|found| world.activator(&found));
         let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for (server, backwards) in [(&here, false), (&there, true)] {
             if backwards {
@@ -156,20 +154,15 @@ enum Revocation {
 }
 
 impl Revocation {
-    async fn carry_out(self, store: &Arc<PostgresStore>, world: &World, stored: &StoredIntegration) {
+    async fn carry_out(self, store: &Arc<PostgresStore>, world: &World, found: &FoundIntegration) {
         let (operator, organization) = (Principal::Operator, world.organization);
         let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
         match self {
             Self::Freeze => {
                 assert!(world.set_frozen(store, &operator, true).await);
             }
-            Self::Rotation | Self::Deletion => {
-                let command = match self {
-                    Self::Rotation => world.rotate(&operator, stored),
-                    _ => world.change(&operator, stored, IntegrationChange::Delete),
-                };
-                store.change_integration(command).await.unwrap();
-            }
+            Self::Rotation => drop(world.operate(store, &operator, world.rotate(found)).await.unwrap()),
+            Self::Deletion => world.operate(store, &operator, world.delete_integration(found)).await.unwrap(),
             Self::OrganizationDisabled => {
                 let command = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
                 assert!(store.set_organization_state(command).await.unwrap());
@@ -216,8 +209,8 @@ async fn revocation_waits_for_activations_in_flight() {
     {
         let world = Arc::new(World::make(&*here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(is_dry)).await);
         world.save_activated(&*here).await;
-        let stored = world.integration(&*here).await;
-        let principal = world.activator(&stored);
+        let found = world.integration(&here).await;
+        let principal = world.activator(&found);
         let command = || if is_dry { dry(world.take(&principal)) } else { world.take(&principal) };
         // Delays the activation between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE audit IN SHARE MODE").await.unwrap();
@@ -227,10 +220,10 @@ async fn revocation_waits_for_activations_in_flight() {
         });
         wait_for_waiting(&observer, 1, || take.is_finished()).await;
         let revoked = tokio::spawn({
-            let (there, world, address, stored) =
-                (Arc::clone(&there), Arc::clone(&world), address.clone(), stored.clone());
+            let (there, world, address, found) =
+                (Arc::clone(&there), Arc::clone(&world), address.clone(), found.clone());
             async move {
-                revocation.carry_out(&there, &world, &stored).await;
+                revocation.carry_out(&there, &world, &found).await;
                 let taken = format!(
                     "SELECT count(*) FROM audit WHERE organization_id = '{}' AND action = 'activation.started'",
                     world.organization
@@ -256,8 +249,8 @@ async fn revocation_waits_for_issuances_in_flight() {
     for (number, revocation) in all.into_iter().chain([None]).enumerate() {
         let world = Arc::new(World::make(&*here, ROUNDS + 100 + number as u64).await);
         let saved = world.save_activated(&*here).await.id;
-        let stored = world.integration(&*here).await;
-        let principal = world.activator(&stored);
+        let found = world.integration(&here).await;
+        let principal = world.activator(&found);
         let begin = world.take(&principal);
         let id = begin.payload.activation.as_ref().unwrap().id;
         here.fetch_credentials(begin).await.unwrap();
@@ -269,11 +262,11 @@ async fn revocation_waits_for_issuances_in_flight() {
         });
         wait_for_waiting(&observer, 1, || issue_credentials.is_finished()).await;
         let revoked = tokio::spawn({
-            let (there, world, address, stored) =
-                (Arc::clone(&there), Arc::clone(&world), address.clone(), stored.clone());
+            let (there, world, address, found) =
+                (Arc::clone(&there), Arc::clone(&world), address.clone(), found.clone());
             async move {
                 match revocation {
-                    Some(revocation) => revocation.carry_out(&there, &world, &stored).await,
+                    Some(revocation) => revocation.carry_out(&there, &world, &found).await,
                     None => assert!(there.delete_credential(world.delete(saved)).await.unwrap()),
                 }
                 let stands = format!(
@@ -303,7 +296,7 @@ async fn activations_of_one_integration_do_not_block_each_other() {
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = Arc::new(World::make(&*here, 1).await);
     let saved = world.save_activated(&*here).await.id;
-    let principal = world.activator(&world.integration(&*here).await);
+    let principal = world.activator(&world.integration(&here).await);
     let mut started = Vec::new();
     for _ in 0..3 {
         let take = world.take(&principal);
@@ -347,8 +340,8 @@ async fn revocation_is_not_starved_by_activations() {
     for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
         let world = Arc::new(World::make(&*here, revocation as u64 + 1).await);
         world.save_activated(&*here).await;
-        let stored = world.integration(&*here).await;
-        let (own, other) = (world.activator(&stored), world.activator(&world.integration(&*here).await));
+        let found = world.integration(&here).await;
+        let (own, other) = (world.activator(&found), world.activator(&world.integration(&here).await));
         let (taken, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let mut load = JoinSet::new();
         for number in 0..16 {
@@ -372,7 +365,7 @@ async fn revocation_is_not_starved_by_activations() {
         while taken.load(Ordering::Relaxed) < 100 {
             tokio::task::yield_now().await;
         }
-        revocation.carry_out(&concurrent, &world, &stored).await;
+        revocation.carry_out(&concurrent, &world, &found).await;
         revocation.is_reported(&concurrent, world.take(&own)).await;
         stop.store(true, Ordering::Relaxed);
         while let Some(ended) = load.join_next().await {
@@ -399,8 +392,8 @@ async fn no_integration_is_created_during_a_freeze() {
         });
         wait_for_waiting(&observer, 1, || freeze.is_finished()).await;
         let make = tokio::spawn({
-            let (there, command) = (Arc::clone(&there), world.new_integration(makes));
-            async move { there.create_integration(command).await.unwrap() }
+            let (world, there, makes) = (Arc::clone(&world), Arc::clone(&there), makes.clone());
+            async move { world.operate(&there, &makes, world.new_integration()).await.unwrap() }
         });
         wait_for_waiting(&observer, 2, || make.is_finished()).await;
         blocker.batch_execute("COMMIT").await.unwrap();

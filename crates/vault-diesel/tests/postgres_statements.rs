@@ -16,8 +16,8 @@ use vault_core::credential::{CredentialType, HealthState};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    ActivationRepository as _, CredentialChange, CredentialRepository as _, Find, Idempotency, IntegrationChange,
-    IntegrationRepository as _, ListActivations, ListCredentials, ListPosition, SessionRepository as _,
+    ActivationRepository as _, CredentialChange, CredentialRepository as _, Find, Idempotency, ListActivations,
+    ListCredentials, ListPosition, SessionRepository as _,
 };
 use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
@@ -30,7 +30,7 @@ static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mute
 const LOOKUPS: [(&str, &str); 5] = [
     ("directory", "address"),
     ("enrolment_codes", "code"),
-    ("integration_tokens", "token"),
+    ("global_lookups", "value"),
     ("invited_addresses", "address"),
     ("organization_names", "name_key"),
 ];
@@ -151,7 +151,7 @@ async fn tenant_statements_filter_by_organization() {
         futures_util::future::join_all(replacements).await;
     }
 
-    let stored = world.integration(&*store).await;
+    let stored = world.integration(&store).await;
     let principal = world.activator(&stored);
     for _ in 0..2 {
         let takings = (0..3).map(|_| {
@@ -174,7 +174,7 @@ async fn tenant_statements_filter_by_organization() {
     let listed = ListActivations { principal: principal.clone(), now: world.now(), after: None, limit: 10 };
     store.list_activations(listed).await.unwrap();
     assert!(world.set_frozen(&store, &Principal::Operator, true).await);
-    store.change_integration(world.change(&Principal::Operator, &stored, IntegrationChange::Delete)).await.unwrap();
+    world.operate(&store, &Principal::Operator, world.delete_integration(&stored)).await.unwrap();
     let deletes = saved.iter().chain(&saved).map(|id| {
         let (store, command) = (Arc::clone(&store), world.delete(*id));
         async move { store.delete_credential(command).await.unwrap() }
@@ -214,9 +214,8 @@ async fn tenant_statements_filter_by_organization() {
         "credential_versions",
         "credentials",
         "entities",
+        "global_lookups",
         "idempotency_keys",
-        "integration_tokens",
-        "integrations",
         "lookups",
         "organization_keys",
         "sessions",
@@ -232,7 +231,7 @@ async fn tenant_statements_filter_by_organization() {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
         // A row that is searched for before its organization is known has a lookup row, which is written together with
         // it.
-        let led_to = ["accounts", "integrations", "invitations", "organizations"].iter().any(|of| tables.contains(*of));
+        let led_to = ["accounts", "entities", "invitations", "organizations"].iter().any(|of| tables.contains(*of));
         let lookups = led_to && elsewhere.iter().all(|table| lookup(table).is_some());
         // A login records its network once a day.
         let login = tables.contains("sessions") && elsewhere == ["known_networks"];

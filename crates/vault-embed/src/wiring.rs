@@ -39,7 +39,7 @@ impl OpenVault {
             ports.store.credentials.clone(),
             ports.sealer.clone(),
             ports.information_opener.clone(),
-            ports.digester.clone(),
+            self.operations(),
         )
     }
 }
@@ -114,7 +114,7 @@ impl OpenVault {
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
         let (store, opener) = (ports.store.receivers.clone(), ports.receiver_opener.clone());
-        Notifier::new(ports.environment.clone(), store, opener, carrier, ports.digester.clone())
+        Notifier::new(ports.environment.clone(), store, opener, carrier, self.operations())
     }
 }
 
@@ -154,14 +154,14 @@ impl OpenVault {
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
         let (store, entropy) = (ports.store.integrations.clone(), ports.entropy.clone());
-        Integrations::new(ports.environment.clone(), store, self.operations(), entropy, ports.digester.clone())
+        Integrations::new(ports.environment.clone(), store, self.operations(), entropy)
     }
 
     /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with
     /// storages, unless the required ports are set.
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
-        let (store, digester) = (ports.store.activations.clone(), ports.digester.clone());
-        Activations::new(ports.environment.clone(), self.tally.clone(), store, opener, digester)
+        let store = ports.store.activations.clone();
+        Activations::new(ports.environment.clone(), self.tally.clone(), store, self.operations(), opener)
     }
 }

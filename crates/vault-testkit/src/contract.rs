@@ -88,8 +88,7 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountStore, ActivationStore, CredentialStore, EventStore, InspectionStore, IntegrationStore, OperatorStore,
-    RotationStore, RowStore,
+    AccountStore, ActivationStore, CredentialStore, EventStore, InspectionStore, OperatorStore, RotationStore, RowStore,
 };
 
 /// All store ports.
@@ -97,7 +96,6 @@ pub trait Store:
     CredentialStore
     + OperatorStore
     + AccountStore
-    + IntegrationStore
     + ActivationStore
     + RotationStore
     + InspectionStore
@@ -111,7 +109,6 @@ impl<T> Store for T where
     T: CredentialStore
         + OperatorStore
         + AccountStore
-        + IntegrationStore
         + ActivationStore
         + RotationStore
         + InspectionStore
@@ -378,10 +375,11 @@ macro_rules! store_contract {
                 integration_requires_organization
                 number_of_integrations_is_limited
                 integrations_are_listed_by_organization_and_name
-                stale_or_stray_change_of_an_integration_changes_nothing
-                parallel_rotations_of_one_version_apply_once
+                stray_change_of_an_integration_changes_nothing
+                parallel_rotations_apply_one_after_the_other
+                expiring_integrations_are_found
                 integration_is_deleted_with_organization
-                embedder_administers_only_its_organization
+                users_administer_only_their_organization
             }
             entity {
                 operation_that_records_nothing_changes_nothing
@@ -397,8 +395,6 @@ macro_rules! store_contract {
                 namespaces_are_listed_with_counts
             }
             admin {
-                admin_session_manages_only_own_integrations
-                ended_session_cannot_manage_integrations
                 session_freezes_only_namespaces_of_its_organization
             }
             activation {

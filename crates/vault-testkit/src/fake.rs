@@ -132,8 +132,8 @@ impl<S> FakeVault<S> {
 
     /// Returns the use cases of credentials.
     pub fn vault(&self) -> Vault {
-        let (sealer, digester) = (self.sealer.clone(), self.digester.clone());
-        Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
+        let (sealer, operations) = (self.sealer.clone(), self.operations());
+        Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, operations)
     }
 
     /// Returns the use cases of operators: organizations and maintenance.
@@ -168,8 +168,7 @@ impl<S> FakeVault<S> {
 
     /// Returns the administration of integrations and namespaces.
     pub fn integrations(&self) -> Integrations {
-        let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
-        Integrations::new(self.environment.clone(), self.ports.clone(), self.operations(), entropy, digester)
+        Integrations::new(self.environment.clone(), self.ports.clone(), self.operations(), self.entropy.clone())
     }
 
     /// Returns what runs operations on the store.
@@ -185,13 +184,13 @@ impl<S> FakeVault<S> {
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
-        let digester = self.digester.clone();
-        Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)
+        let (store, opener) = (self.ports.clone(), Arc::new(PlainReceivers));
+        Notifier::new(self.environment.clone(), store, opener, carrier, self.operations())
     }
 
     /// Returns the use cases of integrations.
     pub fn activations(&self) -> Activations {
-        let (opener, digester) = (self.sealer.clone(), self.digester.clone());
-        Activations::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), opener, digester)
+        let (store, operations) = (self.ports.clone(), self.operations());
+        Activations::new(self.environment.clone(), self.tally.clone(), store, operations, self.sealer.clone())
     }
 }

@@ -16,7 +16,6 @@ use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
 use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
-use vault_core::integration::StoredIntegration;
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::organization::{Organization, OrganizationName};
@@ -162,7 +161,6 @@ ports! {
         change_account(command: Command<ChangeAccount>) -> ();
     }
     ActivationRepository {
-        find_integration_by_token(token: Digest) -> Option<FoundIntegration>;
         fetch_credentials(command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential>;
         issue_credentials(command: ForIntegration<IssueCredentials>) -> Option<IssuanceRefusal>;
         list_activations(query: ListActivations) -> Vec<Activation>;
@@ -255,14 +253,6 @@ ports! {
         rekey_lookups(rows: Vec<LookupMove>) -> usize;
         move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
         destroy_key(command: DestroyKey) -> KeyDestruction;
-    }
-    IntegrationRepository {
-        create_integration(command: Command<CreateIntegration>) -> ();
-        find_integration(query: Find<IntegrationKey>) -> Option<StoredIntegration>;
-        list_integrations(query: List<NamePosition>) -> Vec<StoredIntegration>;
-        count_integration_actions(query: Find<CountedPeriod>) -> Vec<IntegrationActions>;
-        count_hourly_actions(query: Find<CountedPeriod>) -> Vec<HourlyActions>;
-        change_integration(command: Command<ChangeIntegration>) -> ();
     }
     InvitationRepository {
         create_invitation(command: Command<CreateInvitation>) -> ();

@@ -7,7 +7,6 @@ mod credential;
 mod federation;
 mod inspection;
 mod instance_rotation;
-mod integration;
 mod invitation;
 mod issuer;
 mod key;
@@ -32,14 +31,13 @@ use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, LookupDigests};
-use vault_core::entity::Kind;
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
 };
 use vault_core::identity::{IssuerName, StoredIssuer};
-use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
+use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
 use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CheckRound, CredentialUse, EntityRow, ReceiverOwner, StoreError, StoredCredential};
@@ -94,11 +92,11 @@ struct State {
     checker_seen_at: Option<Timestamp>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
-    integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
     issuers: BTreeMap<IssuerName, StoredIssuer>,
     /// Entities in the order of their keys.
     entities: BTreeMap<(OrganizationId, &'static str, Uuid), EntityRow>,
     lookups: BTreeMap<(OrganizationId, &'static str, String), Uuid>,
+    global_lookups: BTreeMap<(&'static str, String), (OrganizationId, Uuid)>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
     /// Checkpoints by number.
@@ -236,11 +234,11 @@ impl MemoryStore {
             ("checks", state.checks.keys().any(|(of, _)| *of == organization)),
             ("sessions", state.sessions.values().any(|session| session.organization == organization)),
             ("credentials", state.credentials.keys().any(|(of, _)| *of == organization)),
-            ("integrations", state.integrations.keys().any(|(of, _)| *of == organization)),
             ("receivers", state.receivers.keys().any(|(of, _)| *of == Some(organization))),
             ("deliveries", state.deliveries.keys().any(|(of, ..)| *of == Some(organization))),
             ("entities", state.entities.keys().any(|(of, ..)| *of == organization)),
             ("lookups", state.lookups.keys().any(|(of, ..)| *of == organization)),
+            ("global lookups", state.global_lookups.values().any(|(of, _)| *of == organization)),
             ("activations", state.activations.values().any(|activation| activation.organization == organization)),
             ("idempotency keys", state.idempotency.keys().any(|(of, ..)| *of == organization)),
         ];
@@ -277,12 +275,11 @@ impl MemoryStore {
         state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
     }
 
-    /// Changes the grant of an integration's row but not its digest, as an attacker with write access to the database
-    /// might. Returns `false` if the integration does not exist.
-    pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut Integration)) -> bool {
+    /// Changes the row of an integration, as an attacker with write access to the database might. Returns `false` if the
+    /// integration does not exist.
+    pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut EntityRow)) -> bool {
         let state = &mut lock(&self.inner).state;
-        let row = state.integrations.values_mut().find(|row| row.integration.id == id);
-        row.map(|row| change(&mut row.integration)).is_some()
+        state.entities.values_mut().find(|row| row.key.id == *id.as_uuid()).map(change).is_some()
     }
 
     /// Deletes all rows of a kind, as an attacker with write access to the database might.
@@ -291,13 +288,14 @@ impl MemoryStore {
         match row {
             RecordedRow::Account => state.accounts.clear(),
             RecordedRow::Invitation => state.invitations.clear(),
-            RecordedRow::Integration => state.integrations.clear(),
             RecordedRow::Credential => state.credentials.clear(),
             RecordedRow::Organization => {
                 state.organizations.clear();
                 state.organization_keys.clear(); // rows of organizations are read through their keys
             }
-            RecordedRow::Namespace => state.entities.retain(|(_, kind, _), _| *kind != Kind::Namespace.as_str()),
+            RecordedRow::Integration | RecordedRow::Namespace => {
+                state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
+            }
             RecordedRow::Issuer => state.issuers.clear(),
             RecordedRow::Receiver => state.receivers.clear(),
         }

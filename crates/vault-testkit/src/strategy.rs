@@ -30,8 +30,8 @@ use vault_core::federation::FederationIssuer;
 use vault_core::federation::{FederationKeyState, Jwk, PublicationFailure};
 use vault_core::id::*;
 #[cfg(doc)]
-use vault_core::identity::{ClaimPattern, IssuerName, TrustId, TrustRequest};
-use vault_core::identity::{ClaimPointer, Trusts};
+use vault_core::identity::TrustRequest;
+use vault_core::identity::{ClaimPattern, ClaimPointer, IssuerName, Trust, TrustId, Trusts};
 use vault_core::integration::{
     IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePattern, NamespacePatterns, Overlap,
 };
@@ -256,15 +256,14 @@ pub fn trusts() -> impl Strategy<Value = Trusts> {
     let trust = (any::<u128>(), name, issuer_id(), btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
     let trust = trust.prop_map(|(id, issuer, issuer_id, mut claims, lifetime)| {
         claims.insert(ClaimPointer::SUBJECT.to_owned(), "repo:example/data:ref:refs/heads/main".to_owned());
-        let claims: Vec<_> = claims.iter().map(|(pointer, value)| format!("{pointer:?}:{value:?}")).collect();
-        let id = uuid::Uuid::from_u128(id);
-        let claims = claims.join(",");
-        format!(
-            "{{\"id\":\"{id}\",\"issuer\":\"{issuer}\",\"issuer_id\":\"{issuer_id}\",\"claims\":{{{claims}}},\
-             \"max_lifetime\":{lifetime}}}"
-        )
+        let claims = claims.into_iter().map(|(pointer, value)| {
+            let pattern = ClaimPattern::parse(&value.into(), "").unwrap();
+            (ClaimPointer::parse(&pointer, "").unwrap(), pattern)
+        });
+        let (id, issuer) = (TrustId::from_uuid(uuid::Uuid::from_u128(id)), IssuerName::parse(&issuer, "").unwrap());
+        Trust { id, issuer, issuer_id, claims: claims.collect(), max_lifetime: lifetime.into() }
     });
-    vec(trust, 0..=10).prop_map(|trusts| Trusts::from_stored(&format!("[{}]", trusts.join(","))).unwrap())
+    vec(trust, 0..=10).prop_map(|trusts| Trusts::new(trusts, "").unwrap())
 }
 
 /// Generates returned credentials: each type in each form that it has.
@@ -592,8 +591,8 @@ pub(crate) enum VaultCommand {
 pub(crate) enum ActivatorCommand {
     /// Creates an integration with a name.
     Create(usize),
-    /// Rotates an integration's token, based on its latest or an earlier version.
-    Rotate(usize, bool),
+    /// Rotates an integration's token.
+    Rotate(usize),
     /// Enables or disables an integration.
     SetState(usize, bool),
     /// Deletes an integration.
@@ -652,7 +651,7 @@ fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
     let mostly = || proptest::bool::weighted(0.8);
     prop_oneof![
         4 => few().prop_map(Command::Create),
-        2 => (many(), mostly()).prop_map(|(which, latest)| Command::Rotate(which, latest)),
+        2 => many().prop_map(Command::Rotate),
         1 => (many(), mostly()).prop_map(|(which, active)| Command::SetState(which, active)),
         1 => many().prop_map(Command::Delete),
         2 => (few(), proptest::bool::weighted(0.3)).prop_map(|(namespace, frozen)| Command::Freeze(namespace, frozen)),

@@ -16,7 +16,7 @@ use vault_core::sealed::SealedCredential;
 use vault_core::usecase::activations::{ActivationRequest, CheckNamespaceRequest};
 use vault_core::usecase::integrations::CreateIntegrationRequest;
 use vault_core::usecase::{Activations, CredentialPatch, CredentialReplacement, NewCredential, Vault};
-use vault_testkit::crypto::{FakeDigester, PlainSealer};
+use vault_testkit::crypto::PlainSealer;
 use vault_testkit::fake::FakeVault;
 
 /// An opener that does not have the keys of the first rows.
@@ -125,8 +125,8 @@ impl Setting {
 
     async fn act(&self, act: Act, opener: Arc<Stale>) -> Result<(), Error> {
         let FakeVault { environment, tally, store, sealer, .. } = &self.fake;
-        let digester = Arc::new(FakeDigester::default());
-        let vault = Vault::new(environment.clone(), tally.clone(), store.clone(), sealer.clone(), opener, digester);
+        let operations = self.fake.operations();
+        let vault = Vault::new(environment.clone(), tally.clone(), store.clone(), sealer.clone(), opener, operations);
         let (editor, id) = (&self.editor, self.credential);
         match act {
             Act::List => vault.list(editor, Default::default(), Default::default()).await.map(drop),
@@ -177,8 +177,9 @@ async fn activation_restarts_once_if_key_is_unknown() {
         let setting = Setting::new().await;
         let opener = Stale::new(&setting.fake.sealer, times);
         let FakeVault { environment, tally, store, .. } = &setting.fake;
-        let digester = Arc::new(FakeDigester::default());
-        let activations = Activations::new(environment.clone(), tally.clone(), store.clone(), opener.clone(), digester);
+        let operations = setting.fake.operations();
+        let activations =
+            Activations::new(environment.clone(), tally.clone(), store.clone(), operations, opener.clone());
         let request = CreateIntegrationRequest {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],

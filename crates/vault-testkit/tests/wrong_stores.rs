@@ -272,63 +272,6 @@ wrong_stores! {
     it_creates_an_organization_twice: returns_true("create_organization")
         => organization::parallel_creations_of_one_name_create_one;
     it_deletes_an_organization_twice: returns_true("delete_organization") => organization::parallel_deletions_delete_once;
-    it_creates_an_integration_twice: returns_success("create_integration")
-        => integration::parallel_integrations_of_one_name_create_one;
-    it_rotates_an_integration_twice: returns_success("change_integration")
-        => integration::parallel_rotations_of_one_version_apply_once;
-    it_has_room_for_one_integration_too_many: |store: Wrong| {
-        store.altered(|command: &mut Command<CreateIntegration>| command.payload.limit += 1)
-    } => integration::number_of_integrations_is_limited;
-    its_pages_of_integrations_restart: |store: Wrong| {
-        let pages = Mutex::new(0);
-        store.altered(move |query: &mut List<NamePosition>| {
-            let mut pages = pages.lock().unwrap();
-            *pages += 1; // not for ever, because the case must end
-            if *pages < 8 {
-                query.after = None;
-            }
-        })
-    } => integration::integrations_are_listed_by_organization_and_name;
-    it_finds_integrations_of_all: |store: Wrong| {
-        store.altered(|query: &mut Find<IntegrationKey>| query.principal = Principal::Operator)
-    } => integration::embedder_administers_only_its_organization;
-    it_lists_integrations_of_all: |store: Wrong| {
-        store.altered(|query: &mut List<NamePosition>| {
-            query.of = Scope::All;
-            query.principal = Principal::Operator;
-        })
-    } => admin::admin_session_manages_only_own_integrations;
-    it_lets_an_ended_session_administer: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeIntegration>| command.principal = Principal::Operator)
-    } => admin::ended_session_cannot_manage_integrations;
-    it_applies_stale_changes: |store: Wrong| {
-        store.answering("change_integration", |answer: &mut Result<(), StoreError>| {
-            if let Err(StoreError::Refused(vault_core::Refusal::Contended)) = answer {
-                *answer = Ok(());
-            }
-        })
-    } => integration::stale_or_stray_change_of_an_integration_changes_nothing;
-    it_forgets_the_previous_token: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeIntegration>| {
-            if let IntegrationChange::Replace { integration, .. } = &mut command.payload.change {
-                integration.previous = None;
-            }
-        })
-    } => activation::rotated_integration_is_found_by_both_tokens;
-    it_finds_closed_organizations_open: |store: Wrong| {
-        store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
-            if let Ok(Some(found)) = answer {
-                found.organization_active = true;
-            }
-        })
-    } => activation::token_finds_its_integration;
-    it_notes_no_use_of_tokens: |store: Wrong| {
-        store.answering("find_integration_by_token", |answer: &mut Result<Option<FoundIntegration>, StoreError>| {
-            if let Ok(Some(found)) = answer {
-                found.stored.last_used_at = None;
-            }
-        })
-    } => activation::token_use_is_recorded_to_the_minute;
     it_takes_the_newest_first: |store: Wrong| {
         store.answering("fetch_credentials", |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             if let Ok(taken) = answer {

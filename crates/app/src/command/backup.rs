@@ -121,7 +121,7 @@ impl Made {
     fn text(&self, restore: &str) -> String {
         let rows = |table: &str, row: &str| counted(self.tables.get(table).copied().unwrap_or_default(), row);
         format!(
-            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it can be decrypted with the root key, every page and table is valid, all \
+            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}\n  checked: it can be decrypted with the root key, every page and table is valid, all \
              {} rows exist\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
              {restore}\n",
             self.backup,
@@ -130,7 +130,6 @@ impl Made {
             rows("organizations", "organization"),
             rows("accounts", "account"),
             rows("credentials", "credential"),
-            rows("integrations", "integration"),
             rows("audit", "audit entry"),
             self.rows,
         )

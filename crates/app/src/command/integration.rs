@@ -15,7 +15,7 @@ use vault_client::{ClientError, IntegrationChange, IntegrationItem, IssuedIntegr
 use vault_core::cursor::PageRequest;
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::identity::{self, TrustId, audience};
-use vault_core::integration::{IntegrationName, IntegrationState, Overlap, StoredIntegration};
+use vault_core::integration::{IntegrationName, IntegrationState, Overlap};
 use vault_core::principal::{Principal, Scope};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::{Error, Refusal};
@@ -230,11 +230,20 @@ async fn print_changed(
     let org = target.organization(integration.org.as_deref())?;
     let what = || format!("{doing} integration {} of {org}", integration.name);
     let changed = change(target, integration, edit).await.doing(what)?;
-    let text = format!("{past} integration {} of {org}. {consequence}\n", changed.name);
-    output.print(&Shown::new(org, changed), &text)
+    let name = changed.as_ref().map_or(&integration.name, |changed| &changed.name);
+    let text = format!("{past} integration {name} of {org}. {consequence}\n");
+    match changed {
+        Some(changed) => output.print(&Shown::new(org, changed), &text),
+        None => output.print(&serde_json::json!({"organization": org, "name": name}), &text),
+    }
 }
 
-async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit) -> Result<IntegrationItem, Failure> {
+/// Returns the changed integration, or the deleted one if it could be read.
+async fn change(
+    target: &Target<'_>,
+    integration: &NamedIntegration,
+    edit: Edit,
+) -> Result<Option<IntegrationItem>, Failure> {
     match target {
         Target::Database(_, vault) => {
             let (organization, meant) = place(target, vault, integration).await?;
@@ -242,15 +251,15 @@ async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit)
             let changed = match edit {
                 Edit::Set(state) => {
                     let edit = IntegrationEdit { state: Some(state), ..IntegrationEdit::default() };
-                    integrations.change(&operator, organization, &meant, edit).await
+                    integrations.change(&operator, organization, &meant, edit).await.map(Some)
                 }
-                Edit::Delete => integrations.delete(&operator, organization, &meant).await,
+                Edit::Delete => {
+                    let found = integrations.find(&operator, organization, &meant).await;
+                    integrations.delete(&operator, organization, &meant).await.map(|()| found.ok())
+                }
             };
-            let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?.integration;
-            // As in lists, without an old token that is no longer valid.
-            let now = integrations.now();
-            let changed = StoredIntegration { integration: changed.integration.shown(now), ..changed };
-            Ok(items::integration(&changed, now))
+            let changed = changed.map_err(|error| refused(error, NO_INTEGRATION))?;
+            Ok(changed.map(|changed| items::integration(&changed, integrations.now())))
         }
         Target::Server(remote) => {
             let found = find_remote(remote, &integration.name)?;
@@ -262,7 +271,7 @@ async fn change(target: &Target<'_>, integration: &NamedIntegration, edit: Edit)
                 }
                 Edit::Delete => remote.session.delete_integration(&found.id).map(|()| found),
             };
-            remote.done(changed, NO_INTEGRATION)
+            remote.done(changed, NO_INTEGRATION).map(Some)
         }
     }
 }
@@ -278,10 +287,9 @@ async fn rotate(
         Target::Database(_, vault) => {
             let (organization, meant) = place(target, vault, integration).await?;
             let rotated = vault.integrations().rotate(&Principal::Operator, organization, &meant, overlap).await;
-            let rotated = rotated.map_err(|error| refused(error, NO_INTEGRATION))?;
-            let changed = rotated.integration.integration;
-            let until = changed.previous.as_ref().map(|previous| rfc3339(previous.until));
-            Ok((items::issued_integration(&changed, rotated.token.as_ref()), until))
+            let (rotated, token) = rotated.map_err(|error| refused(error, NO_INTEGRATION))?;
+            let until = rotated.integration.previous.as_ref().map(|previous| rfc3339(previous.until));
+            Ok((items::issued_integration(&rotated, Some(&token)), until))
         }
         Target::Server(remote) => {
             let found = find_remote(remote, &integration.name)?;
@@ -517,8 +525,7 @@ async fn all(vault: &OpenVault, org: Option<&str>) -> Result<Vec<Shown>, Failure
         }
     }
     let now = integrations.now();
-    let shown = listed
-        .iter()
-        .map(|row| Shown::new(&organizations.name_of(row.integration.organization), items::integration(row, now)));
+    let shown =
+        listed.iter().map(|row| Shown::new(&organizations.name_of(row.organization), items::integration(row, now)));
     Ok(shown.collect())
 }

@@ -129,7 +129,7 @@ async fn remove(vault: &OpenVault, name: &IssuerName, force: bool, output: Outpu
         }
     }
     let named = |stored: &vault_core::integration::StoredIntegration| {
-        format!("{} of {}", stored.integration.name, organizations.name_of(stored.integration.organization))
+        format!("{} of {}", stored.integration.name, organizations.name_of(stored.organization))
     };
     if !trusting.is_empty() && !force {
         let error = Refusal::IssuerTrusted(trusting.iter().map(named).collect());
@@ -139,9 +139,9 @@ async fn remove(vault: &OpenVault, name: &IssuerName, force: bool, output: Outpu
     let removed = vault.operator().remove_issuer(name).await.map_err(|error| refused(error, NO_ISSUER));
     removed.doing(|| format!("remove issuer {name}"))?;
     for stored in &trusting {
-        let (integration, organization) = (&stored.integration, stored.integration.organization);
+        let (integration, organization) = (&stored.integration, stored.organization);
         for trust in integration.trusts.iter().filter(|trust| trust.issuer == *name) {
-            let place = IntegrationRef::Id(integration.id);
+            let place = IntegrationRef::Id(stored.id);
             let ended = integrations.distrust(&Principal::Operator, organization, &place, trust.id).await;
             ended.doing(|| format!("end the trust of {}", named(stored)))?;
         }

@@ -298,11 +298,10 @@ async fn create_integration(
         Err(Error::Refused(Refusal::NameTaken)) => {
             let meant = IntegrationRef::Name(QUICKSTART.to_owned());
             let overlap = Overlap::parse(Some(0), "")?;
-            integrations.rotate(&Principal::Operator, organization, &meant, overlap).await?.token
+            integrations.rotate(&Principal::Operator, organization, &meant, overlap).await?.1
         }
-        created => created?.token,
+        created => created?.token.ok_or_else(|| Failure::new("the new integration has no token"))?,
     };
-    let token = token.ok_or_else(|| Failure::new("the new integration has no token"))?;
     file.write(token.text().expose_secret())?; // readable only by this user, whose jobs need it
     Ok(path)
 }

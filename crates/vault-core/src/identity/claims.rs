@@ -1,6 +1,7 @@
 //! Claims of an identity token, and the patterns of a trust.
 
 use crate::field::{FieldCode, FieldError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
@@ -8,7 +9,7 @@ use std::fmt;
 pub const MAX_VALUE_LENGTH: usize = 1_024;
 
 /// JSON pointer to a claim (RFC 6901).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ClaimPointer(String);
 
 impl ClaimPointer {
@@ -45,7 +46,8 @@ impl fmt::Display for ClaimPointer {
 }
 
 /// Required value of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClaimPattern {
     /// Exactly this text, number or boolean.
     Exact(Value),

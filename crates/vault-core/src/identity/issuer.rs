@@ -8,6 +8,7 @@ use crate::id::{IssuerId, OrganizationId};
 use crate::port::{KeyUse, KeyedDigester};
 use crate::strict_url;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::{Host, Url};
 
@@ -21,7 +22,7 @@ const FETCH_EVERY_SECONDS: i64 = 60;
 const MAX_URL: usize = 1_024;
 
 /// Name of an issuer, by which users and documents refer to it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct IssuerName(String);
 
 impl IssuerName {

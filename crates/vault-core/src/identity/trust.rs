@@ -4,6 +4,7 @@ use super::claims::{ClaimPattern, ClaimPointer};
 use super::issuer::{Issuer, IssuerName};
 use crate::field::{FieldCode, FieldError, Invalid};
 use crate::id::IssuerId;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +22,7 @@ pub const MAX_LIFETIME_SECONDS: i64 = 86_400;
 const MIN_LIFETIME_SECONDS: i64 = 60;
 
 /// ID of a trust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TrustId(Uuid);
 
 impl TrustId {
@@ -47,7 +48,7 @@ impl FromStr for TrustId {
 }
 
 /// A kind of workload: an issuer with the required claims of its tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trust {
     /// ID of the trust.
     pub id: TrustId,
@@ -173,18 +174,10 @@ impl Trust {
             "max_lifetime": self.max_lifetime,
         })
     }
-
-    fn from_value(value: &Value) -> Option<Self> {
-        let mut request = value.clone();
-        let members = request.as_object_mut()?;
-        let (id, issuer_id) = (members.remove("id")?, members.remove("issuer_id")?);
-        let (id, issuer_id) = (id.as_str()?.parse().ok()?, issuer_id.as_str()?.parse().ok()?);
-        Some(TrustRequest::parse(&request, "").ok()?.with_ids(id, issuer_id))
-    }
 }
 
 /// Trusts of an integration.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusts(Vec<Trust>);
 
 impl Trusts {
@@ -207,17 +200,6 @@ impl Trusts {
     /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Returns the stored form, which the MAC of the row covers.
-    pub fn to_stored(&self) -> String {
-        Value::Array(self.0.iter().map(Trust::to_value).collect()).to_string()
-    }
-
-    /// Parses the stored form of [`Trusts::to_stored`].
-    pub fn from_stored(text: &str) -> Option<Self> {
-        let values: Vec<Value> = serde_json::from_str(text).ok()?;
-        Some(Self(values.iter().map(Trust::from_value).collect::<Option<_>>()?))
     }
 
     /// Returns the trusts without the trust `id`, or `None` if it does not exist.

@@ -1,15 +1,18 @@
-//! Rights in the row of an integration, and the tokens that may use them.
+//! Rights of an integration, and the tokens that may use them.
 
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
-use crate::audit::{RecordedRights, RecordedRow, RowState};
-use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::audit::{Affected, Subject};
+use crate::digest::Digest;
+use crate::entity::{Entity, Index, Kind, Lookup, Opened};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::{Trusts, Workload, audience_look_up};
 use crate::namespace::Namespace;
-use crate::port::KeyedDigester;
+use crate::sealed::Blob;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Maximum validity of the previous token after a rotation, in seconds: 7 days.
 pub const MAX_OVERLAP_SECONDS: i64 = 7 * 86_400;
@@ -42,7 +45,9 @@ impl Overlap {
 }
 
 /// State of an integration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum IntegrationState {
     /// May activate.
     Active,
@@ -52,21 +57,18 @@ pub enum IntegrationState {
 
 impl IntegrationState {
     /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 
 /// A replaced token, valid until the end of its overlap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousToken {
     /// Digest of the token.
     pub digest: Digest,
@@ -75,13 +77,9 @@ pub struct PreviousToken {
 }
 
 /// The identity of a batch job, whose token may activate the namespaces that its patterns cover.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Integration {
-    /// ID of the integration.
-    pub id: IntegrationId,
-    /// Its organization.
-    pub organization: OrganizationId,
-    /// Its name.
+    /// Its name, unique in its organization without regard to ASCII case.
     pub name: IntegrationName,
     /// Namespaces that the integration may activate.
     pub patterns: NamespacePatterns,
@@ -98,10 +96,28 @@ pub struct Integration {
     pub trusts: Trusts,
     /// Document set that manages the object, if any.
     pub managed_by: Option<ManagedBy>,
-    /// Version: [`Integration::FIRST_VERSION`] initially, incremented by each change.
-    pub version: i64,
     /// Time of creation.
     pub created_at: Timestamp,
+}
+
+impl Entity for Integration {
+    const KIND: Kind = Kind::Integration;
+
+    fn lookups(&self, id: Uuid) -> Vec<Lookup> {
+        let previous = self.previous.map(|previous| previous.digest);
+        let tokens = [self.token, audience_look_up(IntegrationId::from_uuid(id))].into_iter().chain(previous);
+        let tokens = tokens.map(|token| Lookup::new(Index::IntegrationToken, token.to_base64()));
+        let name = Lookup::new(Index::IntegrationName, self.name.uniqueness_key());
+        std::iter::once(name).chain(tokens).collect()
+    }
+
+    fn due_at(&self) -> Option<Timestamp> {
+        self.expires_at.filter(|_| self.state == IntegrationState::Active)
+    }
+
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Integration(IntegrationId::from_uuid(id)).into()
+    }
 }
 
 /// Identifies which token of an integration was presented.
@@ -116,7 +132,7 @@ pub enum TokenSlot {
 /// Reason why an integration is refused, for metrics and logs. No response contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum IntegrationRefusal {
-    /// No integration has this token, or the MAC of its row does not verify.
+    /// No integration has this token, or its document does not open.
     #[error("no integration has this token")]
     Unknown,
     /// The token was replaced and its overlap has ended.
@@ -155,49 +171,6 @@ impl IntegrationRefusal {
 }
 
 impl Integration {
-    /// Version of a new integration.
-    pub const FIRST_VERSION: i64 = 1;
-
-    /// Computes the MAC of the row. It covers all rights of the row, its token and its version.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
-        self.with_parts(|parts| digester.sign(DigestPurpose::IntegrationGrant, parts))
-    }
-
-    /// Returns the state of the row, as the audit log records it.
-    pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
-        self.states(digester).current()
-    }
-
-    /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
-        self.with_parts(|parts| RowState::of_grant(RecordedRow::Integration, self.version, parts, digester))
-    }
-
-    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let millis = |at: Timestamp| at.as_millis().to_be_bytes();
-        let expires_at = self.expires_at.map(millis);
-        let until = self.previous.map(|previous| millis(previous.until));
-        let version = self.version.to_be_bytes();
-        let patterns: Vec<_> = self.patterns.iter().map(ToString::to_string).collect();
-        let trusts = self.trusts.to_stored();
-        // Patterns come last. Only their number varies and no other part is optional, so the encoding is unambiguous.
-        let mut parts: Vec<&[u8]> = vec![
-            self.id.as_bytes(),
-            self.organization.as_bytes(),
-            self.name.as_str().as_bytes(),
-            self.state.as_str().as_bytes(),
-            &version,
-            expires_at.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            self.token.as_bytes(),
-            self.previous.as_ref().map_or(&[], |previous| previous.digest.as_bytes().as_slice()),
-            until.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-            trusts.as_bytes(),
-            self.managed_by.as_ref().map_or(&[], |set| set.as_str().as_bytes()),
-        ];
-        parts.extend(patterns.iter().map(String::as_bytes));
-        digest(&parts)
-    }
-
     /// Decides whether the token with the digest `token` may use the integration at `now`.
     ///
     /// # Errors
@@ -227,57 +200,6 @@ impl Integration {
         Ok(())
     }
 
-    /// Returns the principal of a workload that matches one of the trusts at `now`. `seen` is the verified MAC of the
-    /// row.
-    ///
-    /// # Errors
-    /// The reason for the refusal.
-    pub fn workload_principal(
-        &self,
-        workload: Workload,
-        seen: Digest,
-        now: Timestamp,
-    ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
-        self.check_state(now)?;
-        Ok(IntegrationPrincipal {
-            organization: self.organization,
-            integration: self.id,
-            token: audience_look_up(self.id),
-            slot: TokenSlot::Current,
-            patterns: self.patterns.clone(),
-            expires_at: self.expires_at,
-            token_until: None,
-            seen,
-            network: None,
-            workload: Some(Arc::new(workload)),
-        })
-    }
-
-    /// Returns the principal of the token with the digest `token` at `now`. `seen` is the verified MAC of the row.
-    ///
-    /// # Errors
-    /// The reason for the refusal.
-    pub fn principal(
-        &self,
-        token: Digest,
-        seen: Digest,
-        now: Timestamp,
-    ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
-        let slot = self.authorize(token, now)?;
-        Ok(IntegrationPrincipal {
-            organization: self.organization,
-            integration: self.id,
-            token,
-            slot,
-            patterns: self.patterns.clone(),
-            expires_at: self.expires_at,
-            token_until: self.previous.filter(|_| slot == TokenSlot::Previous).map(|previous| previous.until),
-            seen,
-            network: None,
-            workload: None,
-        })
-    }
-
     /// Returns the integration with a new token. The current token becomes the previous one and is valid for `overlap`.
     /// An older one is revoked.
     #[must_use]
@@ -287,12 +209,6 @@ impl Integration {
             if overlap.as_seconds() > 0 { now.plus_seconds(overlap.as_seconds()) } else { Timestamp::from_millis(0) };
         let previous = PreviousToken { digest: self.token, until };
         Self { token, previous: Some(previous), ..self }
-    }
-
-    /// Returns the integration as a list shows it at `now`, without an invalid previous token.
-    #[must_use]
-    pub fn shown(self, now: Timestamp) -> Self {
-        Self { previous: self.previous.filter(|previous| now < previous.until), ..self }
     }
 
     /// Returns the state as a list shows it at `now`: `active`, `disabled` or `expired`.
@@ -312,29 +228,91 @@ impl Integration {
     pub fn may_activate(&self, namespace: &Namespace, now: Timestamp) -> bool {
         self.state == IntegrationState::Active && !self.has_expired(now) && self.patterns.allow(namespace)
     }
-
-    /// Returns the version after the next change.
-    #[must_use]
-    pub const fn next_version(&self) -> i64 {
-        self.version.saturating_add(1)
-    }
 }
 
 /// A stored integration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredIntegration {
+    /// ID of the integration.
+    pub id: IntegrationId,
+    /// Its organization.
+    pub organization: OrganizationId,
+    /// Its version: 1 at first, and one more after each change.
+    pub version: i64,
     /// The integration.
     pub integration: Integration,
-    /// MAC of the row. If it does not verify, the row grants nothing.
-    pub digest: RowMac,
-    /// Time of the last use of its current token, truncated to the minute. The MAC does not cover it.
+    /// Time of the last use of its current token, truncated to the minute. The document does not contain it.
     pub last_used_at: Option<Timestamp>,
 }
 
+impl From<Opened<Integration>> for StoredIntegration {
+    fn from(opened: Opened<Integration>) -> Self {
+        let (key, version, last_used_at) = (opened.key(), opened.version(), opened.last_used_at());
+        let (id, organization) = (IntegrationId::from_uuid(key.id), key.organization);
+        Self { id, organization, version, integration: opened.into_value(), last_used_at }
+    }
+}
+
 impl StoredIntegration {
-    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
-        self.integration.with_parts(is_signed)
+    /// Returns the integration as a list shows it at `now`, without an invalid previous token.
+    #[must_use]
+    pub fn shown(mut self, now: Timestamp) -> Self {
+        self.integration.previous = self.integration.previous.filter(|previous| now < previous.until);
+        self
+    }
+}
+
+/// An integration, as found by its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundIntegration {
+    /// The integration, even if disabled or expired.
+    pub stored: StoredIntegration,
+    /// Its sealed document.
+    pub sealed: Blob,
+    /// Whether its organization is active.
+    pub organization_active: bool,
+}
+
+impl FoundIntegration {
+    /// Returns the principal of the token with the digest `token` at `now`.
+    ///
+    /// # Errors
+    /// The reason for the refusal.
+    pub fn principal(&self, token: Digest, now: Timestamp) -> Result<IntegrationPrincipal, IntegrationRefusal> {
+        let integration = &self.stored.integration;
+        let slot = integration.authorize(token, now)?;
+        let previous = integration.previous.filter(|_| slot == TokenSlot::Previous);
+        let token_until = previous.map(|previous| previous.until);
+        Ok(IntegrationPrincipal { token_until, ..self.authenticated(token, slot) })
+    }
+
+    /// Returns the principal of a workload that matches one of the trusts at `now`.
+    ///
+    /// # Errors
+    /// The reason for the refusal.
+    pub fn workload_principal(
+        &self,
+        workload: Workload,
+        now: Timestamp,
+    ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
+        self.stored.integration.check_state(now)?;
+        let principal = self.authenticated(audience_look_up(self.stored.id), TokenSlot::Current);
+        Ok(IntegrationPrincipal { workload: Some(Arc::new(workload)), ..principal })
+    }
+
+    fn authenticated(&self, token: Digest, slot: TokenSlot) -> IntegrationPrincipal {
+        let StoredIntegration { id, organization, ref integration, .. } = self.stored;
+        IntegrationPrincipal {
+            organization,
+            integration: id,
+            token,
+            slot,
+            patterns: integration.patterns.clone(),
+            expires_at: integration.expires_at,
+            token_until: None,
+            seen: self.sealed.clone(),
+            network: None,
+            workload: None,
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::credential::is_label_value;
 use crate::field::{FieldCode, FieldError};
+use serde::{Deserialize, Serialize};
 
 /// Name of the document set that manages an integration, with the format of a label's value. It grants nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManagedBy(String);
 
 impl ManagedBy {

@@ -1,12 +1,13 @@
 //! Names of integrations.
 
 use crate::field::{FieldCode, FieldError};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Name of an integration: 1 to 64 printable characters without leading or trailing space.
 ///
 /// Names are unique within the organization, ignoring ASCII case, and stored as entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntegrationName(String);
 
 impl IntegrationName {

@@ -2,10 +2,12 @@
 
 use crate::field::{FieldCode, FieldError, child};
 use crate::namespace::Namespace;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A pattern for one namespace, or for all below a prefix.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NamespacePattern {
     /// Only this namespace.
     Exact(Namespace),
@@ -55,7 +57,7 @@ impl fmt::Display for NamespacePattern {
 }
 
 /// 1 to 64 sorted patterns without duplicates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespacePatterns(Vec<NamespacePattern>);
 
 impl NamespacePatterns {
@@ -84,16 +86,6 @@ impl NamespacePatterns {
         patterns.sort();
         patterns.dedup();
         if errors.is_empty() { Ok(Self(patterns)) } else { Err(errors) }
-    }
-
-    /// Returns the stored form: one pattern per line.
-    pub fn to_stored(&self) -> String {
-        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    }
-
-    /// Parses the stored form of [`NamespacePatterns::to_stored`].
-    pub fn from_stored(text: &str) -> Option<Self> {
-        Self::parse(&text.split('\n').collect::<Vec<_>>(), "").ok()
     }
 
     /// Returns whether one of them permits the activation of `namespace`.

@@ -5,13 +5,14 @@ use crate::digest::Digest;
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::Workload;
 use crate::network::Network;
+use crate::sealed::Blob;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// An integration, authenticated by a token or a trust, with the contents of its verified row.
+/// An integration, authenticated by a token or a trust, with the contents of its opened document.
 ///
-/// A store compares [`IntegrationPrincipal::seen`] with the MAC of the row, which covers state, tokens, patterns,
-/// expiry and version. If the row was changed in the meantime, by this service or outside it, the principal is refused.
+/// A store compares [`IntegrationPrincipal::seen`] with the document in the row. If the row was changed in the meantime, by
+/// this service or outside it, the principal is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationPrincipal {
     /// ID of the organization.
@@ -28,8 +29,8 @@ pub struct IntegrationPrincipal {
     pub expires_at: Option<Timestamp>,
     /// Time from which a previous token is no longer valid.
     pub token_until: Option<Timestamp>,
-    /// Verified MAC of the row.
-    pub seen: Digest,
+    /// Sealed document that was opened.
+    pub seen: Blob,
     /// Network of the request, if any, for the audit log.
     pub network: Option<Network>,
     /// Authenticated workload, if no token of the integration was presented.
@@ -44,10 +45,10 @@ impl IntegrationPrincipal {
 }
 
 /// State of an integration principal's rows, for [`check_integration`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationFacts {
-    /// MAC of the integration's row, if the row exists in the principal's organization.
-    pub digest: Option<Digest>,
+    /// Sealed document of the integration, if it exists in the principal's organization.
+    pub sealed: Option<Blob>,
     /// Whether the organization exists and is active.
     pub organization_active: bool,
 }
@@ -58,7 +59,7 @@ pub struct IntegrationFacts {
 /// The reason for the refusal. [`IntegrationRefusal::Changed`] requires that the token is verified again.
 pub fn check_integration(
     principal: &IntegrationPrincipal,
-    facts: IntegrationFacts,
+    facts: &IntegrationFacts,
     now: Timestamp,
 ) -> Result<(), IntegrationRefusal> {
     let over = |end: Option<Timestamp>| end.is_some_and(|end| now >= end);
@@ -71,9 +72,9 @@ pub fn check_integration(
     if over(principal.token_until) {
         return Err(IntegrationRefusal::Replaced);
     }
-    match facts.digest {
+    match &facts.sealed {
         None => Err(IntegrationRefusal::Unknown),
-        Some(digest) if digest == principal.seen => Ok(()),
+        Some(sealed) if *sealed == principal.seen => Ok(()),
         Some(_) => Err(IntegrationRefusal::Changed),
     }
 }

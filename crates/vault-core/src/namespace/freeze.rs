@@ -2,9 +2,10 @@
 
 use super::{Namespace, NamespaceState};
 use crate::audit::AuditAction;
-use crate::entity::Entity as _;
+use crate::entity::{Entity as _, Kind, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
+use crate::integration::Integration;
 use crate::operation::{Access, Failure, Operation, Unit};
 use futures_util::try_join;
 use uuid::Uuid;
@@ -54,11 +55,14 @@ impl Operation for SetFrozen {
         let lookup = NamespaceState::lookup(namespace);
         let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
         let (integrations, credentials, before) = try_join!(
-            async { Ok(rows.lock_integrations(organization).await?) },
+            // None of them activates until the transaction ends.
+            async { Ok(rows.lock_entities(organization, Kind::Integration).await?) },
             async { Ok(rows.count_in(organization, namespace, most).await?) },
             unit.find_by::<NamespaceState>(organization, &lookup),
         )?;
-        let integrations = integrations.iter().filter(|one| one.may_activate(namespace, unit.now())).count();
+        // An integration that does not open activates nothing, and does not prevent a freeze.
+        let opened = integrations.iter().filter_map(|row| Opened::<Integration>::open(unit.sealer(), row).ok());
+        let integrations = opened.filter(|one| one.may_activate(namespace, unit.now())).count();
         let integrations = i64::try_from(integrations).unwrap_or(i64::MAX);
         let is_frozen = before.as_ref().is_some_and(|before| before.frozen_at.is_some());
         if is_frozen == self.frozen {

@@ -5,7 +5,7 @@ use crate::entity::Index;
 use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::NamePosition;
-use crate::principal::{Denial, Scope};
+use crate::principal::Scope;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
@@ -36,15 +36,11 @@ impl Operation for ListFrozen {
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
-        match self.scope {
-            Scope::One(organization) => Some(organization),
-            Scope::All => None,
-        }
+        self.scope.one()
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<FrozenNamespace>, Failure> {
-        permit(unit, self.scope)?;
-        unit.authorize().await?;
+        unit.authorize_for(self.scope).await?;
         frozen(unit, self.organization(), self.after.clone(), self.limit).await
     }
 }
@@ -62,10 +58,6 @@ async fn frozen(
         Some(FrozenNamespace { organization, namespace, frozen_at: frozen_at? })
     });
     Ok(frozen.collect())
-}
-
-fn permit(unit: &Unit<'_>, scope: Scope) -> Result<(), Failure> {
-    if unit.principal().may_see(scope) { Ok(()) } else { Err(Denial::InsufficientRole.into()) }
 }
 
 /// Lists a page of the namespaces that have credentials or are frozen, ordered by namespace.
@@ -100,8 +92,7 @@ impl Operation for ListNamespaces {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ListedNamespace>, Failure> {
         let Self { organization, after, limit } = self;
-        permit(unit, Scope::One(*organization))?;
-        unit.authorize().await?;
+        unit.authorize_for(Scope::One(*organization)).await?;
         let from = after.as_ref().map_or("", Namespace::as_str);
         let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
         let mut listed = BTreeMap::new();

@@ -26,7 +26,7 @@ impl NamespaceState {
 impl Entity for NamespaceState {
     const KIND: Kind = Kind::Namespace;
 
-    fn lookups(&self) -> Vec<Lookup> {
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
         let frozen = self.frozen_at.map(|_| Lookup::new(Index::FrozenNamespace, self.namespace.as_str()));
         std::iter::once(Self::lookup(&self.namespace)).chain(frozen).collect()
     }

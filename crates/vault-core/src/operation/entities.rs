@@ -4,6 +4,7 @@ use super::{Access, Failure, Operation, Unit};
 use crate::audit::Affected;
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::id::OrganizationId;
+use crate::integration::Integration;
 use crate::namespace::{Namespace, NamespaceState};
 use crate::organization::OrganizationState;
 use crate::port::{EntityRow, LookupRow};
@@ -116,6 +117,7 @@ impl Operation for InspectEntity {
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Some(row) = unit.rows().entity(self.0).await? else { return Ok(None) };
         let inspected = match row.key.kind {
+            Kind::Integration => inspect::<Integration>(unit, &row).await,
             Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
         };
         match inspected {
@@ -129,8 +131,11 @@ async fn inspect<E: Entity>(unit: &Unit<'_>, row: &EntityRow) -> Result<Inspecte
     let entity = Opened::<E>::open(unit.sealer(), row)?;
     let mut is_found = true;
     for lookup in entity.lookups() {
-        let found = unit.rows().find(row.key.organization, lookup.index, &lookup.value).await?;
-        is_found &= found == Some(row.key.id);
+        let place = (row.key.organization, row.key.id);
+        is_found &= match lookup.index.is_global() {
+            true => unit.rows().find_anywhere(lookup.index, &lookup.value).await? == Some(place),
+            false => unit.rows().find(place.0, lookup.index, &lookup.value).await? == Some(place.1),
+        };
     }
     Ok(InspectedEntity { version: row.version, affected: entity.subject(row.key.id), is_found })
 }
@@ -138,6 +143,8 @@ async fn inspect<E: Entity>(unit: &Unit<'_>, row: &EntityRow) -> Result<Inspecte
 /// Reads lookups, and finds those that no entity lists: one step of an integrity check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectLookups {
+    /// True for those that are unique in the instance.
+    pub global: bool,
     /// Row after which the step starts.
     pub after: Option<LookupRow>,
     /// Maximum number of rows.
@@ -155,9 +162,14 @@ impl Operation for InspectLookups {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let mut inspected = Vec::new();
-        for row in unit.rows().lookups_after(self.after.clone(), self.limit).await? {
+        let rows = match self.global {
+            true => unit.rows().global_lookups_after(self.after.clone(), self.limit).await?,
+            false => unit.rows().lookups_after(self.after.clone(), self.limit).await?,
+        };
+        for row in rows {
             let is_listed = match row.index.parse::<Index>() {
                 Ok(index) => match index.kind() {
+                    Kind::Integration => lists::<Integration>(unit, index, &row).await?,
                     Kind::Namespace => lists::<NamespaceState>(unit, index, &row).await?,
                 },
                 Err(_) => false,

@@ -10,6 +10,7 @@ pub use unit::Unit;
 
 use crate::entity::EntityKey;
 use crate::error::Refusal;
+use crate::field::FieldError;
 use crate::id::OrganizationId;
 use crate::port::{RowsError, SealError};
 use crate::principal::Denial;
@@ -61,6 +62,8 @@ pub enum Failure {
     Denied(Denial),
     /// A rule forbids the operation.
     Refused(Refusal),
+    /// Values of the request are invalid.
+    Invalid(Vec<FieldError>),
     /// A row was changed outside the service. The error names the row, never its content.
     Damaged {
         /// The row.

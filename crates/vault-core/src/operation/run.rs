@@ -150,6 +150,7 @@ fn error(environment: &Environment, failure: Failure) -> Error {
     let key = match failure {
         Failure::Denied(denial) => return denial.into(),
         Failure::Refused(refusal) => return refusal.into(),
+        Failure::Invalid(errors) => return Error::Invalid(errors),
         Failure::Overtaken => return Refusal::Contended.into(),
         Failure::Seal(error) => return error.into(),
         Failure::Rows(_) => return StoreError::Fault("the store failed".into()).into(),

@@ -7,7 +7,7 @@ use crate::error::Refusal;
 use crate::id::OrganizationId;
 use crate::organization::OrganizationState;
 use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows};
-use crate::principal::{Denial, Principal, check_session};
+use crate::principal::{Denial, Principal, Scope, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
 use futures_util::future::try_join_all;
@@ -96,6 +96,17 @@ impl<'t> Unit<'t> {
         }
     }
 
+    /// Checks that the principal may see a scope, and authorizes it.
+    ///
+    /// # Errors
+    /// [`Failure::Denied`] if it may not.
+    pub async fn authorize_for(&self, scope: Scope) -> Result<(), Failure> {
+        if !self.principal.may_see(scope) {
+            return Err(Denial::InsufficientRole.into());
+        }
+        self.authorize().await
+    }
+
     /// Reads an entity.
     ///
     /// # Errors
@@ -119,6 +130,21 @@ impl<'t> Unit<'t> {
         Ok(found.filter(|found| found.lookups().contains(lookup)))
     }
 
+    /// Opens a row. Reports and omits one that does not open, where it must not hide others.
+    ///
+    /// # Errors
+    /// [`Failure::UnknownKey`] if the keys were not loaded since.
+    pub fn open_or_report<E: Entity>(&self, row: &EntityRow) -> Result<Option<Opened<E>>, Failure> {
+        match Opened::open(self.sealer, row) {
+            Ok(opened) => Ok(Some(opened)),
+            Err(Failure::UnknownKey { key }) if !self.keys_are_loaded => Err(Failure::UnknownKey { key }),
+            Err(_) => {
+                self.state().events.push(row.key.damaged());
+                Ok(None)
+            }
+        }
+    }
+
     /// Reads entities in the order of an index, of one organization or of all. Omits rows that a planted value leads to, and
     /// those that do not open, which are reported: one of them must not hide the others.
     ///
@@ -138,14 +164,8 @@ impl<'t> Unit<'t> {
             let is_last = rows.len() < wanted;
             for (value, row) in rows {
                 after = Some(NamePosition { organization: row.key.organization, name: value });
-                match Opened::<E>::open(self.sealer, &row) {
-                    Ok(opened) if opened.lookups().iter().any(|lookup| lookup.index == index) => listed.push(opened),
-                    Ok(_) => {}
-                    Err(Failure::UnknownKey { key }) if !self.keys_are_loaded => {
-                        return Err(Failure::UnknownKey { key });
-                    }
-                    Err(_) => self.state().events.push(row.key.damaged()),
-                }
+                let opened = self.open_or_report::<E>(&row)?;
+                listed.extend(opened.filter(|opened| opened.lookups().iter().any(|lookup| lookup.index == index)));
             }
             if is_last {
                 break;
@@ -161,7 +181,7 @@ impl<'t> Unit<'t> {
     pub async fn insert<E: Entity>(&self, organization: OrganizationId, id: Uuid, value: &E) -> Result<(), Failure> {
         let key = EntityKey { organization, kind: E::KIND, id };
         let row = self.sealed(key, 1, value)?;
-        let lookups = value.lookups();
+        let lookups = value.lookups(id);
         let entered = lookups.iter().map(|lookup| self.rows.enter(key, lookup.index, &lookup.value));
         let (active, entered, inserted) =
             try_join!(self.rows.active_instance_key(), try_join_all(entered), self.rows.insert_entity(&row))?;
@@ -184,7 +204,7 @@ impl<'t> Unit<'t> {
     pub async fn replace<E: Entity>(&self, before: &Opened<E>, after: &E) -> Result<(), Failure> {
         let key = before.key();
         let row = self.sealed(key, before.version() + 1, after)?;
-        let (old, new) = (before.lookups(), after.lookups());
+        let (old, new) = (before.lookups(), after.lookups(key.id));
         let gone = old.iter().filter(|lookup| !new.contains(lookup));
         let gone = gone.map(|lookup| self.rows.leave(key, lookup.index, &lookup.value));
         let added = new.iter().filter(|lookup| !old.contains(lookup));
@@ -220,11 +240,24 @@ impl<'t> Unit<'t> {
         Ok(())
     }
 
+    /// Removes an entity, which need not open. Returns `false` if it does not exist.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn remove<E: Entity>(&self, organization: OrganizationId, id: Uuid) -> Result<bool, Failure> {
+        let key = EntityKey { organization, kind: E::KIND, id };
+        let removed = self.rows.remove_entity(key).await?;
+        if removed {
+            self.wrote(key, RowState::Gone);
+        }
+        Ok(removed)
+    }
+
     fn sealed<E: Entity>(&self, key: EntityKey, version: i64, value: &E) -> Result<EntityRow, Failure> {
         // Entities have string keys and no floats, so this cannot fail.
         let document = serde_json::to_vec(value).unwrap_or_default();
         let sealed = self.sealer.seal(&key, version, &document).map_err(Failure::Seal)?;
-        Ok(EntityRow { key, version, sealed })
+        Ok(EntityRow { key, version, due_at: value.due_at(), last_used_at: None, sealed })
     }
 
     fn wrote(&self, key: EntityKey, state: RowState) {

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::credential::{CredentialState, CredentialType, LastCheck, VersionList};
 use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
-use crate::integration::{IntegrationPrincipal, StoredIntegration};
+use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::sealed::SealedCredential;
 use crate::time::Timestamp;
@@ -241,23 +241,10 @@ pub struct AbortActivation {
     pub audit: SealedAuditRecord,
 }
 
-/// An integration, as found by its token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundIntegration {
-    /// The integration, even if disabled or expired.
-    pub stored: StoredIntegration,
-    /// Whether its organization is active.
-    pub organization_active: bool,
-}
-
 /// Port for activations. Methods with a principal check it in the same transaction, and refuse one that may no longer
 /// make requests with [`Denial::Integration`](crate::principal::Denial::Integration).
 #[async_trait]
 pub trait ActivationRepository: Send + Sync {
-    /// Returns the integration whose current or previous token has this digest. The caller must check whether the token
-    /// is valid.
-    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
-
     /// Reads the credentials of a namespace, oldest first (by ID), and starts an activation if requested. The
     /// transaction is serialized with other activations, so that the limit is exact, with changes of the integration
     /// and with freezes of the namespace. Records the last use of the integration's current token, at most once a

@@ -373,7 +373,7 @@ pub struct CredentialUse {
     pub version: i64,
     /// ID of the integration.
     pub integration: IntegrationId,
-    /// Name of the integration. `None` if it was deleted.
+    /// Name of the integration. `None` if it was deleted, and from stores, which do not read it.
     pub name: Option<IntegrationName>,
     /// Form in which the credential was issued last.
     pub form: VendedForm,

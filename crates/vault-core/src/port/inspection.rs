@@ -57,10 +57,6 @@ pub enum Lookup {
     Address(LookupDigests),
     /// Enrolment code of an invitation.
     EnrolmentCode(Digest),
-    /// Token of an integration.
-    Token(Digest),
-    /// Name of an integration in its unique form.
-    Name(String),
     /// Name of an organization, as stored in its row.
     OwnName,
     /// Account of a TOTP secret, or invitation of a draft.

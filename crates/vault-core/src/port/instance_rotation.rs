@@ -6,7 +6,6 @@ use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
 use crate::federation::StoredFederationKey;
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
-use crate::integration::StoredIntegration;
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
 use crate::passcode::PendingSeed;
@@ -32,8 +31,6 @@ pub enum InstancePart {
     Invitations,
     /// Enrolment drafts: password and TOTP secret.
     Drafts,
-    /// Integrations: MAC.
-    Integrations,
     /// Receivers: address and signing secrets, sealed with the receiver key.
     Receivers,
     /// Signing keys of federation tokens: MAC and private key.
@@ -94,8 +91,6 @@ pub enum InstanceRow {
         /// The draft.
         draft: EnrolmentDraft,
     },
-    /// An integration.
-    Integration(Box<StoredIntegration>),
     /// A receiver.
     Receiver(Box<StoredReceiver>),
     /// A signing key of federation tokens.
@@ -112,7 +107,6 @@ impl InstanceRow {
             Self::PendingSeed { .. } => InstancePart::PendingSeeds,
             Self::Invitation(_) => InstancePart::Invitations,
             Self::Draft { .. } => InstancePart::Drafts,
-            Self::Integration(_) => InstancePart::Integrations,
             Self::Receiver(_) => InstancePart::Receivers,
             Self::FederationKey(_) => InstancePart::FederationKeys,
         }
@@ -131,7 +125,6 @@ impl InstanceRow {
                 let grant = &stored.invitation.grant;
                 (grant.organization, *grant.account.as_uuid())
             }
-            Self::Integration(stored) => (stored.integration.organization, *stored.integration.id.as_uuid()),
             Self::Receiver(stored) => {
                 let organization = stored.receiver.organization.unwrap_or(OrganizationId::from_bytes([0; 16]));
                 (organization, *stored.receiver.id.as_uuid())
@@ -152,7 +145,6 @@ impl InstanceRow {
             Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
-            Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Receiver(stored) => {
                 let SealedTarget { address, secret, previous_secret, .. } = &stored.target;
                 (None, vec![address, secret, previous_secret])

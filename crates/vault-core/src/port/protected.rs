@@ -16,9 +16,9 @@ pub struct ProtectedTable {
     /// Kind of the rows for rotations, with the purpose of the instance's keys that seal and sign them. `None` if they
     /// depend on keys of the organization only.
     pub part: Option<(InstancePart, KeyPurpose)>,
-    /// Kind of the rows in audit entries, which record every state of a row including its deletion. `None` if a row of another
+    /// Kinds of the rows in audit entries, which record every state of a row including its deletion. None if a row of another
     /// table names the existing rows, or if rows are temporary.
-    pub recorded: Option<RecordedRow>,
+    pub recorded: &'static [RecordedRow],
     /// Tables whose rows are verified together with a row of this table: parts of the row, and lookups that lead to it.
     pub dependent: &'static [&'static str],
 }
@@ -28,15 +28,15 @@ const OF_ACCOUNT: [&str; 2] = ["organization_id", "account_id"];
 
 impl ProtectedTable {
     const fn new(name: &'static str, key: [&'static str; 2]) -> Self {
-        Self { name, key, part: None, recorded: None, dependent: &[] }
+        Self { name, key, part: None, recorded: &[], dependent: &[] }
     }
 
     const fn part(self, part: InstancePart, purpose: KeyPurpose) -> Self {
         Self { part: Some((part, purpose)), ..self }
     }
 
-    const fn recorded(self, row: RecordedRow) -> Self {
-        Self { recorded: Some(row), ..self }
+    const fn recorded(self, rows: &'static [RecordedRow]) -> Self {
+        Self { recorded: rows, ..self }
     }
 
     const fn with(self, dependent: &'static [&'static str]) -> Self {
@@ -44,40 +44,41 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 12] = {
+    pub const ALL: [Self; 11] = {
         use InstancePart::*;
         use KeyPurpose::{Instance, Receiver};
         [
             Self::new("organizations", ["id", "id"])
                 .part(Organizations, Instance)
-                .recorded(RecordedRow::Organization)
+                .recorded(&[RecordedRow::Organization])
                 .with(&["organization_names"]),
             // The wrap of the organization's fingerprint key is bound to the list of its keys.
             Self::new("organization_keys", OWN_ID).part(OrganizationKeys, Instance),
-            Self::new("accounts", OWN_ID).part(Accounts, Instance).recorded(RecordedRow::Account).with(&["directory"]),
+            Self::new("accounts", OWN_ID)
+                .part(Accounts, Instance)
+                .recorded(&[RecordedRow::Account])
+                .with(&["directory"]),
             // A row exists for some minutes. Without it, a change of the TOTP secret starts again.
             Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds, Instance),
             Self::new("invitations", OF_ACCOUNT)
                 .part(Invitations, Instance)
-                .recorded(RecordedRow::Invitation)
+                .recorded(&[RecordedRow::Invitation])
                 .with(&["enrolment_codes", "invited_addresses"]),
             // Without a draft, an enrolment starts again.
             Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts, Instance),
-            Self::new("integrations", OWN_ID)
-                .part(Integrations, Instance)
-                .recorded(RecordedRow::Integration)
-                .with(&["integration_tokens"]),
-            Self::new("receivers", OWN_ID).part(Receivers, Receiver).recorded(RecordedRow::Receiver),
+            Self::new("receivers", OWN_ID).part(Receivers, Receiver).recorded(&[RecordedRow::Receiver]),
             // The keyring document names the keys.
             Self::new("federation_keys", ["id", "id"]).part(FederationKeys, Instance),
-            Self::new("credentials", OWN_ID).recorded(RecordedRow::Credential).with(&[
+            Self::new("credentials", OWN_ID).recorded(&[RecordedRow::Credential]).with(&[
                 "credential_labels",
                 "credential_secrets",
                 "credential_versions",
             ]),
-            Self::new("issuers", ["id", "id"]).recorded(RecordedRow::Issuer),
+            Self::new("issuers", ["id", "id"]).recorded(&[RecordedRow::Issuer]),
             // Documents of all kinds.
-            Self::new("entities", OWN_ID).recorded(RecordedRow::Namespace).with(&["lookups"]),
+            Self::new("entities", OWN_ID)
+                .recorded(&[RecordedRow::Integration, RecordedRow::Namespace])
+                .with(&["lookups", "global_lookups"]),
         ]
     };
 
@@ -112,7 +113,7 @@ impl InstancePart {
 impl RecordedRow {
     /// Returns its table.
     pub fn protected(self) -> ProtectedTable {
-        ProtectedTable::find(|table| table.recorded == Some(self))
+        ProtectedTable::find(|table| table.recorded.contains(&self))
     }
 
     /// Returns the name of its table.

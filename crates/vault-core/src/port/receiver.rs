@@ -137,7 +137,7 @@ pub struct RecordEvents {
     pub deliveries: Vec<EventDelivery>,
 }
 
-/// Query for credentials and integrations of an organization that expire within a period.
+/// Query for credentials of an organization that expire within a period.
 #[derive(Clone, Copy, Debug)]
 pub struct FindExpiring {
     /// The organization.
@@ -146,7 +146,7 @@ pub struct FindExpiring {
     pub after: Timestamp,
     /// Inclusive end of the period.
     pub until: Timestamp,
-    /// Maximum number of credentials, and of integrations.
+    /// Maximum number of credentials.
     pub limit: usize,
 }
 
@@ -165,7 +165,7 @@ pub trait EventRepository: Send + Sync {
     /// does not hide the others.
     async fn all_receivers(&self) -> Result<Vec<(String, Option<StoredReceiver>)>, StoreError>;
 
-    /// Returns what expires within a period, ordered by expiry.
+    /// Returns the credentials that expire within a period, ordered by expiry.
     async fn find_expiring(&self, query: FindExpiring) -> Result<Vec<Expiring>, StoreError>;
 
     /// Returns notices created after `after` and not after `until`, ordered by time. Accounts whose latest attempt in that

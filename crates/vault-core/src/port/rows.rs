@@ -3,11 +3,11 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{NamePosition, RecordedStates, StoreError};
+use super::{RecordedStates, StoreError};
 use crate::audit::{AuditEntry, SealedAuditRecord};
-use crate::entity::{EntityKey, Index};
-use crate::id::{KeyId, OrganizationId};
-use crate::integration::Integration;
+use crate::entity::{EntityKey, Index, Kind};
+use crate::id::{IntegrationId, KeyId, OrganizationId};
+use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
 use crate::operation::Work;
 use crate::organization::OrganizationState;
@@ -33,6 +33,15 @@ impl fmt::Debug for RowsError {
 /// Result of a method of [`Rows`]. Allocates only where the store waits.
 pub type Reply<'t, T> = Either<Ready<Result<T, RowsError>>, BoxFuture<'t, Result<T, RowsError>>>;
 
+/// Position of the last row of a page that is ordered by organization and name. The next page starts after it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamePosition {
+    /// Organization of the row, the first sort key.
+    pub organization: OrganizationId,
+    /// Sort key within the organization.
+    pub name: String,
+}
+
 /// Row of an entity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntityRow {
@@ -40,6 +49,10 @@ pub struct EntityRow {
     pub key: EntityKey,
     /// Version of the entity.
     pub version: i64,
+    /// Time at which something is due for it, as in the document.
+    pub due_at: Option<Timestamp>,
+    /// Minute of its last use. Neither the document nor its associated data contains it.
+    pub last_used_at: Option<Timestamp>,
     /// Sealed document.
     pub sealed: Blob,
 }
@@ -65,8 +78,30 @@ pub trait EntityRows: Send + Sync {
     /// Inserts an entity. Returns `false` if the row exists.
     fn insert_entity(&self, row: &EntityRow) -> Reply<'_, bool>;
 
-    /// Replaces an entity. Returns `false` if the row does not have the version `before`.
+    /// Replaces an entity, except its last use. Returns `false` if the row does not have the version `before`.
     fn replace_entity(&self, before: i64, row: &EntityRow) -> Reply<'_, bool>;
+
+    /// Removes an entity with all values that lead to it. Returns `false` if it does not exist.
+    fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool>;
+
+    /// Sets the minute of an entity's last use.
+    fn set_last_use(&self, key: EntityKey, last_used_at: Option<Timestamp>) -> Reply<'_, ()>;
+
+    /// Counts the entities of a kind.
+    fn count_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, i64>;
+
+    /// Reads the entities of a kind and locks them until the transaction ends.
+    fn lock_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, Vec<EntityRow>>;
+
+    /// Reads the entities of a kind that are due after `after` until `until`, in the order of these times.
+    fn due_entities(
+        &self,
+        organization: OrganizationId,
+        kind: Kind,
+        after: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>>;
 
     /// Replaces the sealed document of a row that is unchanged, without a new version: for rotations.
     fn reseal_entity(&self, row: &EntityRow, sealed: &Blob) -> Reply<'_, bool>;
@@ -83,10 +118,16 @@ pub trait EntityRows: Send + Sync {
         limit: usize,
     ) -> Reply<'_, Vec<(String, EntityRow)>>;
 
-    /// Reads the lookups of all organizations in the order of organization, index and value: for integrity checks.
+    /// Reads lookups of all organizations in the order of organization, index and value: for integrity checks.
     fn lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>>;
 
-    /// Returns the entity to which a value leads.
+    /// Reads lookups that are unique in the instance, in the order of index and value: for integrity checks.
+    fn global_lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>>;
+
+    /// Returns the entity to which a value that is unique in the instance leads.
+    fn find_anywhere(&self, index: Index, value: &str) -> Reply<'_, Option<(OrganizationId, Uuid)>>;
+
+    /// Returns the entity of an organization to which a value leads.
     fn find(&self, organization: OrganizationId, index: Index, value: &str) -> Reply<'_, Option<Uuid>>;
 
     /// Makes a value lead to an entity. Returns `false` if it leads to one already.
@@ -105,16 +146,13 @@ pub trait AuthorityRows: Send + Sync {
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
 }
 
-/// Namespaces of credentials, and the integrations that may activate them.
+/// Namespaces of credentials.
 pub trait NamespaceRows: Send + Sync {
     /// Counts the credentials of a namespace, up to `most`.
     fn count_in(&self, organization: OrganizationId, namespace: &Namespace, most: usize) -> Reply<'_, i64>;
 
     /// Returns the first namespace after a text that has credentials.
     fn namespace_after(&self, organization: OrganizationId, after: &str) -> Reply<'_, Option<Namespace>>;
-
-    /// Reads the readable integrations of an organization and locks them, so that none activates until the transaction ends.
-    fn lock_integrations(&self, organization: OrganizationId) -> Reply<'_, Vec<Integration>>;
 }
 
 /// The audit log.
@@ -124,10 +162,23 @@ pub trait AuditRows: Send + Sync {
 
     /// Reads the newest entries that contain the state of a row, newest first.
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>>;
+
+    /// Counts the sealed entries of an organization's integrations within a period, by integration, namespace, action and day,
+    /// in any order. Entries with unknown actions are omitted.
+    fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>>;
+
+    /// Counts the same entries by action and hour, in any order.
+    fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>>;
+}
+
+/// Activations.
+pub trait ActivationRows: Send + Sync {
+    /// Removes the activations of an integration.
+    fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()>;
 }
 
 /// All rows of a transaction.
-pub trait Rows: EntityRows + AuthorityRows + NamespaceRows + AuditRows {
+pub trait Rows: EntityRows + AuthorityRows + NamespaceRows + ActivationRows + AuditRows {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()>;
 

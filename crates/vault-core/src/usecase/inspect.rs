@@ -10,7 +10,7 @@ use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, Re
 use crate::credential::{Labels, VersionRecord};
 use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
-use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::identity::{IssuerName, StoredIssuer};
 use crate::namespace::Namespace;
 use crate::operation::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
@@ -192,8 +192,8 @@ enum Stage {
     Instance(usize, Option<StoredRowKey>),
     /// Entities of all kinds.
     Entities(Option<EntityKey>),
-    /// Values that lead to entities.
-    Lookups(Option<LookupRow>),
+    /// Values that lead to entities: those that are unique in the instance first.
+    Lookups(bool, Option<LookupRow>),
     Credentials(Option<StoredRowKey>),
     Versions(Option<StoredRowKey>),
     Issuers,
@@ -296,18 +296,26 @@ impl InspectionRound {
             }
             Stage::Entities(after) => {
                 let keys = self.inspector.run(EntityKeys { after, limit }).await?;
-                self.stage = keys.last().map_or(Stage::Lookups(None), |last| Stage::Entities(Some(*last)));
+                self.stage = keys.last().map_or(Stage::Lookups(true, None), |last| Stage::Entities(Some(*last)));
                 for key in keys {
                     self.look(Ok(InspectedRow::Entity(key)), report).await?;
                 }
             }
-            Stage::Lookups(after) => {
-                let inspected = self.inspector.run(InspectLookups { after, limit }).await?;
-                let last = inspected.last().map(|(row, _)| row.clone());
-                self.stage = last.map_or(Stage::Credentials(None), |last| Stage::Lookups(Some(last)));
-                for (LookupRow { value: id, .. }, _) in inspected.into_iter().filter(|(_, is_listed)| !is_listed) {
-                    let violation = Violation::Unreadable("no object lists this value");
-                    self.find(RowFinding { table: "lookups", id, violation }, report);
+            Stage::Lookups(global, after) => {
+                let inspected = self.inspector.run(InspectLookups { global, after, limit }).await?;
+                self.stage = match inspected.last() {
+                    Some((last, _)) => Stage::Lookups(global, Some(last.clone())),
+                    None if global => Stage::Lookups(false, None),
+                    None => Stage::Credentials(None),
+                };
+                let table = if global { "global_lookups" } else { "lookups" };
+                for (row, _) in inspected.into_iter().filter(|(_, is_listed)| !is_listed) {
+                    // Other values say more than the ID: a namespace.
+                    let id = if global { row.id.to_string() } else { row.value };
+                    self.find(
+                        RowFinding { table, id, violation: Violation::Unreadable("no object lists this value") },
+                        report,
+                    );
                 }
             }
             Stage::Credentials(after) => {
@@ -522,11 +530,6 @@ impl Inspector {
             }
             InstanceRow::Invitation(stored) => {
                 (stored.mac_is_valid(digester), account, RecordedRow::Invitation, stored.states(digester))
-            }
-            InstanceRow::Integration(stored) => {
-                let subject = Subject::Integration(IntegrationId::from_uuid(id));
-                let state = stored.integration.states(digester);
-                (stored.mac_is_valid(digester), subject, RecordedRow::Integration, state)
             }
             InstanceRow::Organization { .. } => {
                 self.look_for(row, seen).await?;

@@ -7,6 +7,8 @@ use crate::audit::{Actor, AuditAction, AuditEntry};
 use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{AuditId, OrganizationId, ReceiverId};
+use crate::integration::ExpiringIntegrations;
+use crate::operation::Operations;
 use crate::port::{
     Event, EventCarrier, EventLease, EventStore, Find, FindExpiring, KeyedDigester, OpenedTarget, ReceiverOpener,
     ReceiverOwner, RecordEvents, WebhookMessage,
@@ -66,6 +68,7 @@ pub struct ReadEvents {
 pub struct Notifier {
     environment: Environment,
     store: Arc<dyn EventStore>,
+    operations: Operations,
     opener: Arc<dyn ReceiverOpener>,
     carrier: Arc<dyn EventCarrier>,
     digester: Arc<dyn KeyedDigester>,
@@ -94,9 +97,19 @@ impl Notifier {
         store: Arc<dyn EventStore>,
         opener: Arc<dyn ReceiverOpener>,
         carrier: Arc<dyn EventCarrier>,
-        digester: Arc<dyn KeyedDigester>,
+        operations: Operations,
     ) -> Self {
-        Self { environment, store, opener, carrier, digester, reading: Arc::default(), waits: Arc::default() }
+        let digester = Arc::clone(&operations.digester);
+        Self {
+            environment,
+            store,
+            operations,
+            opener,
+            carrier,
+            digester,
+            reading: Arc::default(),
+            waits: Arc::default(),
+        }
     }
 
     /// Reads events since the last round and queues their deliveries. Returns `None` if another process has the lease.
@@ -316,7 +329,9 @@ impl Notifier {
         let (mut found, mut limit) = (Vec::new(), EXPIRING);
         loop {
             let query = FindExpiring { organization, after: from, until: end, limit };
-            let expiring = self.store.find_expiring(query).await?;
+            let mut expiring = self.store.find_expiring(query).await?;
+            let integrations = ExpiringIntegrations { organization, after: from, until: end, limit };
+            expiring.extend(self.operations.run(&self.environment, &Principal::Operator, integrations).await?);
             let (count, last) = (expiring.len(), expiring.iter().map(|one| one.expires_at).max());
             found.extend(expiring);
             match last.filter(|_| count >= limit) {

@@ -448,44 +448,6 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
--- Integrations, what they activate, and what nobody activates for now.
-
-CREATE TABLE integrations (
-    organization_id UUID NOT NULL REFERENCES organizations (id),
-    id UUID NOT NULL,
-    name TEXT NOT NULL,
-    name_key TEXT NOT NULL,
-    patterns TEXT NOT NULL,
-    expires_at BIGINT,
-    state TEXT NOT NULL,
-    token BLOB NOT NULL,
-    previous_token BLOB,
-    previous_until BIGINT,
-    -- The workloads that may act for it: a JSON array.
-    trusts TEXT NOT NULL,
-    -- The set of documents that describes it.
-    managed_by TEXT,
-    digest BLOB NOT NULL,
-    digest_key_id UUID NOT NULL,
-    version BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
-    -- When the current token was last used.
-    last_used_at BIGINT,
-    PRIMARY KEY (organization_id, id),
-    UNIQUE (organization_id, name_key)
-) WITHOUT ROWID;
-
-CREATE INDEX integrations_by_expiry ON integrations (organization_id, expires_at) WHERE expires_at IS NOT NULL;
-
--- Where a token, or the one before it, is found before its organization is known.
-CREATE TABLE integration_tokens (
-    token BLOB NOT NULL PRIMARY KEY,
-    organization_id UUID NOT NULL,
-    integration_id UUID NOT NULL
-) WITHOUT ROWID;
-
-CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integration_id);
-
 -- Whose identity tokens are looked at, and by which keys: the operator's. `source`: discovery, pasted, or the URL of the keys.
 CREATE TABLE issuers (
     -- Random: trusts contain it.
@@ -511,11 +473,17 @@ CREATE TABLE entities (
     kind TEXT NOT NULL,
     id UUID NOT NULL,
     version BIGINT NOT NULL,
+    -- When something is due for it, as in the document.
+    due_at BIGINT,
+    -- When it was last used, which the document does not contain.
+    last_used_at BIGINT,
     sealed BLOB NOT NULL,
     PRIMARY KEY (organization_id, kind, id)
 ) WITHOUT ROWID;
 
--- The values by which entities are found, each in the index `name`.
+CREATE INDEX entities_due ON entities (organization_id, kind, due_at) WHERE due_at IS NOT NULL;
+
+-- The values by which entities of an organization are found, each in the index `name`.
 CREATE TABLE lookups (
     organization_id UUID NOT NULL,
     name TEXT NOT NULL,
@@ -523,6 +491,19 @@ CREATE TABLE lookups (
     id UUID NOT NULL,
     PRIMARY KEY (organization_id, name, value)
 ) WITHOUT ROWID;
+
+CREATE INDEX lookups_of_entity ON lookups (organization_id, id);
+
+-- The values by which entities are found before their organization is known.
+CREATE TABLE global_lookups (
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
+    PRIMARY KEY (name, value)
+) WITHOUT ROWID;
+
+CREATE INDEX global_lookups_of_entity ON global_lookups (organization_id, id);
 
 -- That something was activated, never what that opened. As many as of credentials, so without references too.
 CREATE TABLE activations (
@@ -671,7 +652,7 @@ CREATE TABLE event_position (
 -- PostgreSQL: ALTER TABLE activations ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE accounts ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE sessions ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE integrations ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE entities ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL plans before values are known. A value that a statement filters by may be a rare one beside one that nearly all rows have:
 -- PostgreSQL is told that few rows have any one value, so that it uses the index of the column, which also has the order asked for.
 -- PostgreSQL: ALTER TABLE credentials ALTER COLUMN namespace SET (n_distinct = -0.1);

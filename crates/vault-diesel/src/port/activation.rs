@@ -1,22 +1,15 @@
 //! The port of activations and checks.
 
 use super::{Database, DieselStore};
-use crate::transaction::integration::lookup::FindByToken;
 use async_trait::async_trait;
 use vault_core::activation::{Activation, IssuanceRefusal};
-use vault_core::digest::Digest;
 use vault_core::port::{
     AbortActivation, ActivationRepository, ClaimChecks, DueCheck, EndActivation, FetchCredentials, FetchedCredential,
-    FindActivation, ForIntegration, FoundIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck,
-    StoreError,
+    FindActivation, ForIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck, StoreError,
 };
 
 #[async_trait]
 impl<D: Database> ActivationRepository for DieselStore<D> {
-    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
-        self.answer_autocommit(None, FindByToken(token)).await
-    }
-
     async fn fetch_credentials(
         &self,
         command: ForIntegration<FetchCredentials>,

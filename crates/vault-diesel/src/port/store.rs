@@ -8,7 +8,7 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, FederationStore,
-    InspectionStore, IntegrationStore, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore,
+    InspectionStore, IssuerRepository, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore,
     StoreError,
 };
 use vault_core::time::Timestamp;
@@ -23,7 +23,7 @@ pub struct StorePorts {
     /// Credentials.
     pub credentials: Arc<dyn CredentialStore>,
     /// Integrations and namespaces.
-    pub integrations: Arc<dyn IntegrationStore>,
+    pub integrations: Arc<dyn IssuerRepository>,
     /// Receivers of events and the deliveries to them.
     pub receivers: Arc<dyn EventStore>,
     /// Activations and checks, which return sealed data.

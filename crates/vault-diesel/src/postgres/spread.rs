@@ -37,7 +37,7 @@ use TableDistribution::{Coordinator, EveryNode, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 46] = [
+const PLACES: [(&str, TableDistribution); 45] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -59,7 +59,6 @@ const PLACES: [(&str, TableDistribution); 46] = [
     ("credential_uses", OF),
     ("check_requests", OF),
     ("idempotency_keys", OF),
-    ("integrations", OF),
     ("entities", OF),
     ("lookups", OF),
     ("activations", OF),
@@ -70,7 +69,7 @@ const PLACES: [(&str, TableDistribution); 46] = [
     ("directory", Key("address", None)),
     ("invited_addresses", Key("address", None)),
     ("enrolment_codes", Key("code", None)),
-    ("integration_tokens", Key("token", None)),
+    ("global_lookups", Key("value", None)),
     ("known_networks", Key("network", None)),
     ("decoys", Key("decoy", None)),
     ("decoy_accounts", Key("decoy", Some("decoys"))),

@@ -1,20 +1,22 @@
 //! Entities, and the values by which they are found.
 
-use super::{TxRows, changed_one, then};
-use crate::db::{self, Db};
+use super::{TxRows, changed_one, several, then};
+use crate::db::{self, Db, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{entities, lookups};
+use crate::schema::{entities, global_lookups, lookups};
 use crate::stored::{AnyId, BEFORE_ALL_IDS, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable,
     SelectableHelper as _,
 };
+use futures_util::try_join;
 use uuid::Uuid;
-use vault_core::entity::{EntityKey, Index};
+use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{EntityRow, EntityRows, LookupRow, NamePosition, Reply};
 use vault_core::sealed::Blob;
+use vault_core::time::Timestamp;
 
 const TABLE: &str = "entities";
 
@@ -25,6 +27,8 @@ struct StoredEntity {
     kind: String,
     id: AnyId,
     version: i64,
+    due_at: Option<i64>,
+    last_used_at: Option<i64>,
     sealed: Vec<u8>,
 }
 
@@ -33,7 +37,8 @@ impl StoredEntity {
         let kind = self.kind.parse().map_err(|_| Failure::damaged(TABLE, self.id.to_string(), "kind"))?;
         let organization = self.organization_id.decode(TABLE)?;
         let key = EntityKey { organization, kind, id: *self.id.decode::<KeyId>(TABLE)?.as_uuid() };
-        Ok(EntityRow { key, version: self.version, sealed: Blob::from_bytes(self.sealed) })
+        let [due_at, last_used_at] = [self.due_at, self.last_used_at].map(|at| at.map(Timestamp::from_millis));
+        Ok(EntityRow { key, version: self.version, due_at, last_used_at, sealed: Blob::from_bytes(self.sealed) })
     }
 }
 
@@ -46,11 +51,22 @@ fn stored(id: Uuid) -> IdBytes {
 }
 
 #[auto_type(no_type_alias)]
-fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
+fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
+    entities::table.filter(entities::organization_id.eq(organization)).filter(entities::kind.eq(kind))
+}
+
+#[auto_type(no_type_alias)]
+pub(crate) fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
     entities::table
         .filter(entities::organization_id.eq(organization))
         .filter(entities::kind.eq(kind))
         .filter(entities::id.eq(id))
+}
+
+/// Reads the entities of a kind and locks them, so that transactions that lock one of them run entirely before or after this one.
+pub(crate) async fn lock_all(tx: &Tx<'_>, organization: OrganizationId, kind: Kind) -> Result<Vec<EntityRow>, Failure> {
+    let all = entities_of(organization.stored(), kind.as_str()).order(entities::id).select(StoredEntity::as_select());
+    decode(tx.load(locked(all, Update)).await?)
 }
 
 fn columns(key: EntityKey) -> (IdBytes, &'static str, IdBytes) {
@@ -60,10 +76,8 @@ fn columns(key: EntityKey) -> (IdBytes, &'static str, IdBytes) {
 impl EntityRows for TxRows<'_> {
     fn entity(&self, key: EntityKey) -> Reply<'_, Option<EntityRow>> {
         let (organization, kind, id) = columns(key);
-        let row = entity_of(organization, kind, id).select((entities::version, entities::sealed));
-        then(self.tx.first(row), move |row: Option<(i64, Vec<u8>)>| {
-            Ok(row.map(|(version, sealed)| EntityRow { key, version, sealed: Blob::from_bytes(sealed) }))
-        })
+        let row = entity_of(organization, kind, id).select(StoredEntity::as_select());
+        then(self.tx.first(row), |row: Option<StoredEntity>| row.map(StoredEntity::decode).transpose())
     }
 
     fn insert_entity(&self, row: &EntityRow) -> Reply<'_, bool> {
@@ -73,6 +87,7 @@ impl EntityRows for TxRows<'_> {
             entities::kind.eq(kind),
             entities::id.eq(id),
             entities::version.eq(row.version),
+            entities::due_at.eq(row.due_at.map(Timestamp::as_millis)),
             entities::sealed.eq(row.sealed.as_bytes()),
         ));
         then(self.tx.execute(new.on_conflict_do_nothing()), changed_one)
@@ -81,8 +96,56 @@ impl EntityRows for TxRows<'_> {
     fn replace_entity(&self, before: i64, row: &EntityRow) -> Reply<'_, bool> {
         let (organization, kind, id) = columns(row.key);
         let of = entity_of(organization, kind, id).filter(entities::version.eq(before));
-        let set = (entities::version.eq(row.version), entities::sealed.eq(row.sealed.as_bytes()));
+        let set = (
+            entities::version.eq(row.version),
+            entities::due_at.eq(row.due_at.map(Timestamp::as_millis)),
+            entities::sealed.eq(row.sealed.as_bytes()),
+        );
         then(self.tx.execute(diesel::update(of).set(set)), changed_one)
+    }
+
+    fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool> {
+        let (organization, kind, id) = columns(key);
+        several(async move {
+            let leading = lookups::table.filter(lookups::organization_id.eq(organization)).filter(lookups::id.eq(id));
+            let global = global_lookups::table.filter(global_lookups::organization_id.eq(organization));
+            let (_, _, removed) = try_join!(
+                self.tx.execute(diesel::delete(leading)),
+                self.tx.execute(diesel::delete(global.filter(global_lookups::id.eq(id)))),
+                self.tx.execute(diesel::delete(entity_of(organization, kind, id))),
+            )?;
+            Ok(removed == 1)
+        })
+    }
+
+    fn set_last_use(&self, key: EntityKey, last_used_at: Option<Timestamp>) -> Reply<'_, ()> {
+        let (organization, kind, id) = columns(key);
+        let used = entities::last_used_at.eq(last_used_at.map(Timestamp::as_millis));
+        then(self.tx.execute(diesel::update(entity_of(organization, kind, id)).set(used)), |_| Ok(()))
+    }
+
+    fn count_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, i64> {
+        then(self.tx.one(entities_of(organization.stored(), kind.as_str()).count()), Ok)
+    }
+
+    fn lock_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, Vec<EntityRow>> {
+        several(lock_all(&self.tx, organization, kind))
+    }
+
+    fn due_entities(
+        &self,
+        organization: OrganizationId,
+        kind: Kind,
+        after: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>> {
+        let due = entities_of(organization.stored(), kind.as_str())
+            .filter(entities::due_at.gt(after.as_millis()))
+            .filter(entities::due_at.le(until.as_millis()))
+            .order((entities::due_at, entities::id))
+            .select(StoredEntity::as_select());
+        then(self.tx.page(due, limit), decode)
     }
 
     fn reseal_entity(&self, row: &EntityRow, sealed: &Blob) -> Reply<'_, bool> {
@@ -145,12 +208,27 @@ impl EntityRows for TxRows<'_> {
             )
             .order((lookups::organization_id, lookups::name, lookups::value))
             .select((lookups::organization_id, lookups::name, lookups::value, lookups::id));
-        then(self.tx.page(rows, limit), |rows: Vec<(AnyId, String, String, AnyId)>| {
-            let decode = |(organization, index, value, id): (AnyId, String, String, AnyId)| {
-                let id = *id.decode::<KeyId>("lookups")?.as_uuid();
-                Ok(LookupRow { organization: organization.decode("lookups")?, index, value, id })
+        then(self.tx.page(rows, limit), decode_lookups)
+    }
+
+    fn global_lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>> {
+        let (name, value) = after.map(|row| (row.index, row.value)).unwrap_or_default();
+        let of_name = global_lookups::name.eq(name.clone()).and(global_lookups::value.gt(value));
+        let rows = global_lookups::table
+            .filter(global_lookups::name.gt(name).or(of_name))
+            .order((global_lookups::name, global_lookups::value))
+            .select((global_lookups::organization_id, global_lookups::name, global_lookups::value, global_lookups::id));
+        then(self.tx.page(rows, limit), decode_lookups)
+    }
+
+    fn find_anywhere(&self, index: Index, value: &str) -> Reply<'_, Option<(OrganizationId, Uuid)>> {
+        let row = global_lookup_of(index.as_str(), value.to_owned());
+        let row = row.select((global_lookups::organization_id, global_lookups::id));
+        then(self.tx.first(row), |found: Option<(AnyId, AnyId)>| {
+            let decode = |(of, id): (AnyId, AnyId)| {
+                Ok((of.decode("global_lookups")?, *id.decode::<KeyId>("global_lookups")?.as_uuid()))
             };
-            rows.into_iter().map(decode).collect()
+            found.map(decode).transpose()
         })
     }
 
@@ -162,19 +240,48 @@ impl EntityRows for TxRows<'_> {
     }
 
     fn enter(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool> {
+        let (organization, id) = (key.organization.stored(), stored(key.id));
+        if index.is_global() {
+            let new = diesel::insert_into(global_lookups::table).values((
+                global_lookups::name.eq(index.as_str()),
+                global_lookups::value.eq(value),
+                global_lookups::organization_id.eq(organization),
+                global_lookups::id.eq(id),
+            ));
+            return then(self.tx.execute(new.on_conflict_do_nothing()), changed_one);
+        }
         let new = diesel::insert_into(lookups::table).values((
-            lookups::organization_id.eq(key.organization.stored()),
+            lookups::organization_id.eq(organization),
             lookups::name.eq(index.as_str()),
             lookups::value.eq(value),
-            lookups::id.eq(stored(key.id)),
+            lookups::id.eq(id),
         ));
         then(self.tx.execute(new.on_conflict_do_nothing()), changed_one)
     }
 
     fn leave(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool> {
-        let row = lookup_of(key.organization.stored(), index.as_str(), value.to_owned());
-        then(self.tx.execute(diesel::delete(row.filter(lookups::id.eq(stored(key.id))))), changed_one)
+        let (organization, id) = (key.organization.stored(), stored(key.id));
+        if index.is_global() {
+            let row = global_lookup_of(index.as_str(), value.to_owned());
+            let own = row.filter(global_lookups::organization_id.eq(organization)).filter(global_lookups::id.eq(id));
+            return then(self.tx.execute(diesel::delete(own)), changed_one);
+        }
+        let row = lookup_of(organization, index.as_str(), value.to_owned());
+        then(self.tx.execute(diesel::delete(row.filter(lookups::id.eq(id)))), changed_one)
     }
+}
+
+fn decode_lookups(rows: Vec<(AnyId, String, String, AnyId)>) -> Result<Vec<LookupRow>, Failure> {
+    let decode = |(organization, index, value, id): (AnyId, String, String, AnyId)| {
+        let id = *id.decode::<KeyId>("lookups")?.as_uuid();
+        Ok(LookupRow { organization: organization.decode("lookups")?, index, value, id })
+    };
+    rows.into_iter().map(decode).collect()
+}
+
+#[auto_type(no_type_alias)]
+fn global_lookup_of(index: &'static str, value: String) -> _ {
+    global_lookups::table.filter(global_lookups::name.eq(index)).filter(global_lookups::value.eq(value))
 }
 
 /// The row of a value.

@@ -3,25 +3,28 @@
 mod authority;
 mod entities;
 mod namespaces;
+mod usage;
 
-pub(crate) use entities::lookup_of;
+pub(crate) use entities::{entity_of, lock_all, lookup_of};
 
 use crate::db::{self, OpenTx, Tx};
 use crate::failure::{Failure, Severity};
 use crate::new_row::NewEntry;
-use crate::schema::{audit, instance};
-use crate::stored::Column;
+use crate::schema::{activations, audit, instance};
+use crate::stored::{Column, StoredId as _};
 use crate::transaction::credential::count;
 use crate::transaction::work::{Finished, Work};
 use crate::transaction::{End, Read as _};
-use diesel::QueryDsl as _;
 use diesel::result::Error as SqlError;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
+use usage::{ByDay, ByHour, decode_days, decode_hours};
 use vault_core::audit::{AuditEntry, SealedAuditRecord};
-use vault_core::id::{KeyId, OrganizationId};
+use vault_core::id::{IntegrationId, KeyId, OrganizationId};
+use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::operation::{self, Access};
-use vault_core::port::{AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
+use vault_core::port::{ActivationRows, AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
@@ -65,6 +68,23 @@ impl AuditRows for TxRows<'_> {
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
         let query = query.clone();
         several(async move { query.read(&self.tx).await })
+    }
+
+    fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {
+        then(self.tx.load(ByDay::of(organization, period)), move |rows| decode_days(organization, rows))
+    }
+
+    fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>> {
+        then(self.tx.load(ByHour::of(organization, period)), |rows| Ok(decode_hours(rows)))
+    }
+}
+
+impl ActivationRows for TxRows<'_> {
+    fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()> {
+        let own = activations::table
+            .filter(activations::organization_id.eq(organization.stored()))
+            .filter(db::narrow(activations::integration_id.eq(integration.stored())));
+        then(self.tx.execute(diesel::delete(own)), |_| Ok(()))
     }
 }
 

@@ -1,13 +1,11 @@
-//! Namespaces of credentials, and the integrations that may activate them.
+//! Namespaces of credentials.
 
-use super::{TxRows, several, then};
+use super::{TxRows, then};
 use crate::db::narrow;
 use crate::schema::credentials;
 use crate::stored::{Column, StoredId as _};
-use crate::transaction::integration::row;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
-use vault_core::integration::Integration;
 use vault_core::namespace::Namespace;
 use vault_core::port::{NamespaceRows, Reply};
 
@@ -30,9 +28,5 @@ impl NamespaceRows for TxRows<'_> {
             let decode = |namespace: Column<Namespace>| namespace.decode("credentials", &organization, "namespace");
             found.into_iter().next().map(decode).transpose()
         })
-    }
-
-    fn lock_integrations(&self, organization: OrganizationId) -> Reply<'_, Vec<Integration>> {
-        several(row::lock_all(&self.tx, organization))
     }
 }

@@ -11,7 +11,7 @@ use diesel::result::Error as SqlError;
 use diesel::sql_types::Text;
 use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
 use std::path::Path;
-use vault_core::entity::Index;
+use vault_core::entity::{Index, Kind};
 use vault_core::organization::OrganizationState;
 
 /// An account (by address), or an integration, a receiver or a namespace (by name) of an organization.
@@ -134,19 +134,11 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     }
     adopt_operators(connection, &mut replayed)?;
     replayed.accounts = sql_query(adopt("accounts")).execute(connection)?;
-    replayed.integrations = sql_query(adopt("integrations")).execute(connection)?;
-    let of_both = |table: &str, column: &str, of: &str, kept: &str| {
-        format!(
-            "DELETE FROM main.{table} WHERE EXISTS (SELECT 1 FROM newer.{of} n WHERE n.organization_id = {table}.organization_id \
-             AND n.id = {table}.{column} AND EXISTS (SELECT 1 FROM main.{of} m WHERE {SAME})); \
-             INSERT INTO main.{table} SELECT k.* FROM newer.{table} k WHERE EXISTS (SELECT 1 FROM main.{kept} m \
-             WHERE m.organization_id = k.organization_id AND m.id = k.{column});"
-        )
-    };
+    replayed.integrations = adopt_integrations(connection)?;
     // Copy failed attempts and used TOTP steps too: a guesser must not get fresh attempts.
-    connection.batch_execute(&of_both("account_logins", "account_id", "accounts", "accounts"))?;
-    connection.batch_execute(&of_both("attempt_classes", "account_id", "accounts", "accounts"))?;
-    connection.batch_execute(&of_both("integration_tokens", "integration_id", "integrations", "integrations"))?;
+    for table in ["account_logins", "attempt_classes"] {
+        connection.batch_execute(&of_both(table, "account_id", "accounts", "TRUE"))?;
+    }
     connection.batch_execute(
         "DELETE FROM main.enrolment_drafts; DELETE FROM main.enrolment_codes; DELETE FROM main.invited_addresses; \
          DELETE FROM main.invitations",
@@ -165,6 +157,48 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
         ))?;
     }
     Ok(replayed)
+}
+
+/// Returns the statements that replace the rows of `table` that belong to rows of `of` in both databases.
+fn of_both(table: &str, column: &str, of: &str, which: &str) -> String {
+    format!(
+        "DELETE FROM main.{table} WHERE EXISTS (SELECT 1 FROM newer.{of} n WHERE n.organization_id = {table}.organization_id \
+         AND n.id = {table}.{column} AND {which} AND EXISTS (SELECT 1 FROM main.{of} m WHERE {SAME})); \
+         INSERT INTO main.{table} SELECT k.* FROM newer.{table} k WHERE EXISTS (SELECT 1 FROM main.{of} n \
+         WHERE n.organization_id = k.organization_id AND n.id = k.{column} AND {which});"
+    )
+}
+
+/// Replaces integrations, with the values that lead to them, by their newer state. Returns their number.
+fn adopt_integrations(connection: &mut SqliteConnection) -> Result<usize, SqlError> {
+    let which = format!("n.kind = '{}'", Kind::Integration.as_str());
+    let adopted = sql_query(format!("{} AND {which}", adopt("entities"))).execute(connection)?;
+    for table in ["lookups", "global_lookups"] {
+        connection.batch_execute(&of_both(table, "id", "entities", &which))?;
+    }
+    Ok(adopted)
+}
+
+/// Returns the integrations in `there` that `missing` lacks, and those of both with another version if `changed`. Only
+/// organizations that both databases have are included.
+fn integrations(
+    connection: &mut SqliteConnection,
+    there: &str,
+    missing: &str,
+    changed: bool,
+) -> Result<Vec<SinceNamed>, SqlError> {
+    let differ = if changed { "n.version <> m.version" } else { "FALSE" };
+    sql_query(format!(
+        "SELECT o.name AS organization, l.value AS name, n.id AS id, n.organization_id AS organization_id \
+         FROM {there}.lookups l JOIN {there}.entities n ON n.organization_id = l.organization_id AND n.id = l.id \
+         JOIN {there}.organizations o ON o.id = n.organization_id \
+         LEFT JOIN {missing}.entities m ON {SAME} AND m.kind = n.kind \
+         WHERE l.name = '{}' AND n.kind = '{}' AND n.organization_id IN (SELECT id FROM {missing}.organizations) \
+         AND (m.id IS NULL OR {differ}) ORDER BY o.name_key, l.value",
+        Index::IntegrationName.as_str(),
+        Kind::Integration.as_str()
+    ))
+    .load(connection)
 }
 
 /// Returns the frozen namespaces in `there` that meet a condition, of organizations that both databases have.
@@ -245,7 +279,7 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
          ORDER BY o.name_key, m.id"
     ));
     let stale_receivers = stale_receivers.load(connection)?;
-    let (account, integration) = (("accounts", "email"), ("integrations", "name"));
+    let account = ("accounts", "email");
     let changed_account =
         "n.state <> m.state OR n.role <> m.role OR n.password_id <> m.password_id OR n.seed_id <> m.seed_id";
     let changed = |what: &'static str| if same_keys { "FALSE" } else { what };
@@ -254,9 +288,9 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
         stale_receivers,
         new_organizations: names.into_iter().map(|row| row.name).collect(),
         new_accounts: named(connection, "newer", "main", account, "FALSE")?,
-        new_integrations: named(connection, "newer", "main", integration, "FALSE")?,
+        new_integrations: integrations(connection, "newer", "main", false)?,
         stale_accounts: named(connection, "main", "newer", account, changed(changed_account))?,
-        stale_integrations: named(connection, "main", "newer", integration, changed("n.version <> m.version"))?,
+        stale_integrations: integrations(connection, "main", "newer", !same_keys)?,
         saved: credentials(connection, "newer", "main", "FALSE")?,
         changed: credentials(connection, "newer", "main", "TRUE")?,
         deleted: credentials(connection, "main", "newer", "FALSE")?,

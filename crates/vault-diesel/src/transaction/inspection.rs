@@ -73,9 +73,12 @@ impl Read for ExistingRows {
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceRowKey>, Failure> {
         let ProtectedTable { name, key: key @ [of, own], .. } = self.row.protected();
         let rows = Parts::<(Id, Id)>::new("SELECT ").names(key).text(" FROM ").name(name).text(" WHERE ");
+        // Entities of all kinds are in one table, under the names of their rows in audit entries.
+        let kind = if name == "entities" { [" AND kind = '", self.row.as_str(), "'"] } else { [""; 3] };
         let rows = rows.each(&self.places, " OR ", |statement, (organization, id)| {
             let statement = statement.text("(").name(of).text(" = ").id(organization.stored());
-            statement.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(*id).stored()).text(")")
+            let statement = statement.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(*id).stored());
+            kind.into_iter().fold(statement, Parts::text).text(")")
         });
         let found: Vec<(AnyId, AnyId)> = tx.page(rows, usize::MAX).await?;
         found.into_iter().map(|(of, id)| Ok((of.decode(name)?, *id.decode::<KeyId>(name)?.as_uuid()))).collect()

@@ -4,8 +4,7 @@ use super::Read;
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, directory, enrolment_codes, integration_tokens, integrations, invitations, invited_addresses,
-    organization_names, organizations,
+    accounts, directory, enrolment_codes, invitations, invited_addresses, organization_names, organizations,
 };
 use crate::stored::StoredId as _;
 use diesel::dsl::exists;
@@ -71,20 +70,6 @@ async fn leads(
                 .filter(enrolment_codes::organization_id.eq(of))
                 .filter(enrolment_codes::account_id.eq(owner));
             ("enrolment_codes", tx.one(select(exists(leading))))
-        }
-        (_, Lookup::Token(token)) => {
-            let leading = integration_tokens::table
-                .filter(integration_tokens::token.eq(token.as_bytes().as_slice()))
-                .filter(integration_tokens::organization_id.eq(of))
-                .filter(integration_tokens::integration_id.eq(owner));
-            ("integration_tokens", tx.one(select(exists(leading))))
-        }
-        (_, Lookup::Name(name)) => {
-            let own = integrations::table
-                .filter(integrations::organization_id.eq(of))
-                .filter(integrations::id.eq(owner))
-                .filter(integrations::name_key.eq(name));
-            ("integrations", tx.one(select(exists(own))))
         }
         (InstancePart::PendingSeeds, Lookup::Owner) => {
             let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));

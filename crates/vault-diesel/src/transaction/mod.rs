@@ -18,7 +18,6 @@ pub(crate) mod federation;
 pub(crate) mod hourly;
 pub(crate) mod inspection;
 pub(crate) mod instance_key;
-pub(crate) mod integration;
 pub(crate) mod issuers;
 mod lease;
 pub(crate) mod login;

@@ -1,25 +1,25 @@
 //! Integrations of a world and their requests.
 
-use super::world::{World, address, bytes, row_code};
+use super::world::{World, address, bytes};
 use std::sync::Arc;
 use uuid::Uuid;
-use vault_core::Command;
 use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Origin, Subject};
-use vault_core::digest::RowMac;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
+    ChangeIntegration, CreateIntegration, DeleteIntegration, FindByToken, FoundIntegration, Integration,
+    IntegrationChange, IntegrationName, IntegrationPrincipal, IntegrationRef, IntegrationState, NamespacePatterns,
+    Overlap,
 };
 use vault_core::namespace::{Namespace, SetFrozen};
-use vault_core::operation::Operations;
+use vault_core::operation::{Operation, Operations};
 use vault_core::port::{
-    ChangeIntegration, CreateIntegration, CredentialRepository, DeleteCredential, EndActivation, FetchCredentials,
-    ForIntegration, IntegrationChange, IntegrationRepository, IssueCredentials, NewActivation, RowStore,
-    SaveCredential,
+    CredentialRepository, DeleteCredential, EndActivation, FetchCredentials, ForIntegration, IssueCredentials,
+    NewActivation, RowStore, SaveCredential,
 };
 use vault_core::principal::Principal;
 use vault_core::usecase::Environment;
+use vault_core::{Command, Error};
 use vault_testkit::clock::{RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
 
@@ -32,13 +32,31 @@ pub(crate) fn activated() -> Namespace {
 }
 
 impl World {
-    /// Returns the command that creates another integration.
-    pub(crate) fn new_integration(&self, principal: &Principal) -> Command<CreateIntegration> {
+    /// Runs an operation.
+    pub(crate) async fn operate<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<O::Outcome, Error> {
+        let keys = Arc::new(FakeDigester::default());
+        let operations =
+            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        let environment = Environment {
+            clock: Arc::new(self.now()),
+            ids: Arc::new(SequentialIds::seeded(self.next())),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
+            origin: Origin::default(),
+        };
+        operations.run(&environment, principal, operation).await
+    }
+
+    /// Returns the operation that creates another integration.
+    pub(crate) fn new_integration(&self) -> CreateIntegration {
         let number = self.next();
-        let id = IntegrationId::from_bytes(bytes(number));
         let integration = Integration {
-            id,
-            organization: self.organization,
             name: IntegrationName::parse(&format!("Integration {number}"), "").unwrap(),
             patterns: NamespacePatterns::parse(&["activated"], "").unwrap(),
             expires_at: None,
@@ -47,20 +65,10 @@ impl World {
             previous: None,
             trusts: Default::default(),
             managed_by: None,
-            version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };
-        let payload = CreateIntegration {
-            integration,
-            digest: RowMac { code: address(self.next()), ..row_code(1) },
-            limit: i64::MAX,
-        };
-        self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), payload)
-    }
-
-    fn command<A>(&self, principal: &Principal, action: AuditAction, subject: Subject, payload: A) -> Command<A> {
-        let audit = self.audit(Actor::Operator, action, subject);
-        Command { principal: principal.clone(), now: self.now(), audit, payload }
+        let (organization, id) = (self.organization, IntegrationId::from_bytes(bytes(number)));
+        CreateIntegration { organization, id, integration, limit: i64::MAX }
     }
 
     fn by<A>(
@@ -75,17 +83,16 @@ impl World {
     }
 
     /// Creates another integration.
-    pub(crate) async fn integration<S: IntegrationRepository>(&self, store: &S) -> StoredIntegration {
-        let command = self.new_integration(&Principal::Operator);
-        let CreateIntegration { integration, digest, .. } = command.payload.clone();
-        let made = StoredIntegration { integration, digest, last_used_at: None };
-        store.create_integration(command).await.unwrap();
-        made
+    pub(crate) async fn integration<S: RowStore + 'static>(&self, store: &Arc<S>) -> FoundIntegration {
+        let create = self.new_integration();
+        let find = FindByToken(create.integration.token);
+        self.operate(store, &Principal::Operator, create).await.unwrap();
+        self.operate(store, &Principal::Operator, find).await.unwrap().unwrap()
     }
 
     /// Returns the principal that presents the integration's token.
-    pub(crate) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
-        stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).unwrap()
+    pub(crate) fn activator(&self, found: &FoundIntegration) -> IntegrationPrincipal {
+        found.principal(found.stored.integration.token, self.now()).unwrap()
     }
 
     /// Saves a credential that can be activated.
@@ -156,27 +163,15 @@ impl World {
         self.by(principal, AuditAction::ActivationEnded, activation, EndActivation { activation })
     }
 
-    /// Returns the command that replaces the token of an unchanged integration.
-    pub(crate) fn rotate(&self, principal: &Principal, stored: &StoredIntegration) -> Command<ChangeIntegration> {
-        let version = stored.integration.next_version();
-        let rotated = stored.integration.clone().rotated(address(self.next()), Overlap::DEFAULT, self.now());
-        let integration = Box::new(Integration { version, ..rotated });
-        self.change(
-            principal,
-            stored,
-            IntegrationChange::Replace { integration, digest: RowMac { code: address(self.next()), ..row_code(1) } },
-        )
+    /// Returns the operation that replaces the token of an integration.
+    pub(crate) fn rotate(&self, found: &FoundIntegration) -> ChangeIntegration {
+        let change = IntegrationChange::Rotate { token: address(self.next()), overlap: Overlap::DEFAULT };
+        let integration = IntegrationRef::Id(found.stored.id);
+        ChangeIntegration { organization: self.organization, integration, change }
     }
 
-    pub(crate) fn change(
-        &self,
-        principal: &Principal,
-        stored: &StoredIntegration,
-        change: IntegrationChange,
-    ) -> Command<ChangeIntegration> {
-        let Integration { id, organization, version, .. } = stored.integration;
-        let payload = ChangeIntegration { organization, integration: id, version, change };
-        self.command(principal, AuditAction::IntegrationRotated, Subject::Integration(id), payload)
+    pub(crate) fn delete_integration(&self, found: &FoundIntegration) -> DeleteIntegration {
+        DeleteIntegration { organization: self.organization, integration: IntegrationRef::Id(found.stored.id) }
     }
 
     /// Freezes or thaws the namespace. Returns whether that changed it.
@@ -186,19 +181,8 @@ impl World {
         principal: &Principal,
         frozen: bool,
     ) -> bool {
-        let keys = Arc::new(FakeDigester::default());
-        let operations =
-            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
-        let environment = Environment {
-            clock: Arc::new(self.now()),
-            ids: Arc::new(SequentialIds::seeded(self.next())),
-            events: Arc::new(RecordingEvents::default()),
-            audit: Arc::new(FakeAuditSealer),
-            awaited: Arc::default(),
-            origin: Origin::default(),
-        };
         let (organization, id) = (self.organization, Uuid::from_bytes(bytes(self.next())));
         let freeze = SetFrozen { organization, namespace: activated(), frozen, id };
-        operations.run(&environment, principal, freeze).await.unwrap().changed
+        self.operate(store, principal, freeze).await.unwrap().changed
     }
 }

@@ -1,7 +1,7 @@
 //! Cases of [`ActivationRepository`](vault_core::port::ActivationRepository).
 
 use super::ContractStore;
-use super::activators::ACTIVATION_SECONDS;
+use super::activators::{ACTIVATION_SECONDS, set_state};
 use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use std::sync::Arc;
@@ -10,13 +10,11 @@ use vault_core::Refusal;
 use vault_core::activation::{Activation, VendMode};
 use vault_core::audit::AuditAction;
 use vault_core::id::ActivationId;
-use vault_core::integration::{
-    Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap, StoredIntegration,
-};
+use vault_core::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AbortActivation, CredentialChange, FetchCredentials, FetchedCredential, ForIntegration, FoundIntegration,
-    IdGenerator, ListActivations,
+    AbortActivation, CredentialChange, FetchCredentials, FetchedCredential, ForIntegration, IdGenerator,
+    ListActivations,
 };
 use vault_core::principal::Denial;
 
@@ -24,49 +22,39 @@ use vault_core::principal::Denial;
 /// organization, it finds nothing.
 pub async fn token_finds_its_integration(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let stored = world.integration().await;
-    let integration = &stored.integration;
-    let found = |organization_active| Some(FoundIntegration { stored: stored.clone(), organization_active });
-    assert!(stored.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
-    assert_eq!(world.find_by_token(integration.token).await, found(true));
+    let found = world.integration().await;
+    let token = found.stored.integration.token;
+    assert!(found.organization_active);
     assert_eq!(world.find_by_token(world.token()).await, None);
     world.set_state(OrganizationState::Disabled).await;
-    assert_eq!(world.find_by_token(integration.token).await.filter(|found| found.organization_active), None);
+    assert_eq!(world.find_by_token(token).await.filter(|found| found.organization_active), None);
     world.set_state(OrganizationState::Active).await;
-    assert_eq!(world.find_by_token(integration.token).await, found(true));
-    world.delete_integration(&stored).await;
-    assert_eq!(world.find_by_token(integration.token).await, None);
+    assert_eq!(world.find_by_token(token).await.as_ref(), Some(&found));
+    world.delete_integration(&found).await;
+    assert_eq!(world.find_by_token(token).await, None);
 
-    let stored = world.integration().await;
+    let found = world.integration().await;
     world.delete_organization().await;
-    assert_eq!(world.find_by_token(stored.integration.token).await, None);
+    assert_eq!(world.find_by_token(found.stored.integration.token).await, None);
 }
 
 /// After a rotation both tokens find the integration; after the next rotation only the newest two do.
 pub async fn rotated_integration_is_found_by_both_tokens(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let first = world.integration().await;
-    let rotate = async |stored: &StoredIntegration, overlap| {
-        let rotated = stored.integration.clone().rotated(world.token(), overlap, world.now());
-        world.replace_integration(stored, rotated).await
-    };
-    let second = rotate(&first, Overlap::DEFAULT).await;
-    assert_eq!(second.integration.version, first.integration.version + 1);
-    assert!(second.mac_is_valid(&crate::crypto::FakeDigester::default()), "the stored row equals the signed one");
-    let by = async |token| world.find_by_token(token).await.map(|found| found.stored);
-    for token in [first.integration.token, second.integration.token] {
-        assert_eq!(by(token).await.as_ref(), Some(&second));
-    }
-    let third = rotate(&second, Overlap::DEFAULT).await;
-    assert_eq!(by(first.integration.token).await, None);
-    assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
+    let by = async |found: &FoundIntegration| world.find_by_token(found.stored.integration.token).await;
+    let second = world.changed_integration(&first, world.rotation(Overlap::DEFAULT)).await;
+    assert_eq!(second.stored.version, first.stored.version + 1);
+    assert_eq!((by(&first).await.as_ref(), by(&second).await.as_ref()), (Some(&second), Some(&second)));
+    let third = world.changed_integration(&second, world.rotation(Overlap::DEFAULT)).await;
+    assert_eq!((by(&first).await, by(&second).await.as_ref()), (None, Some(&third)));
     // A token that was replaced without overlap is found too, to distinguish it from a guess.
-    let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
-    assert_eq!(by(second.integration.token).await, None);
-    let found = by(third.integration.token).await.unwrap();
-    let evaluated = found.integration.authorize(third.integration.token, world.now());
-    assert_eq!((found, evaluated), (fourth.clone(), Err(IntegrationRefusal::Replaced)));
-    assert_eq!(by(fourth.integration.token).await, Some(fourth));
+    let fourth = world.changed_integration(&third, world.rotation(Overlap::parse(Some(0), "").unwrap())).await;
+    assert_eq!(by(&second).await, None);
+    let found = by(&third).await.unwrap();
+    let evaluated = found.principal(third.stored.integration.token, world.now());
+    assert_eq!((&found, evaluated), (&fourth, Err(IntegrationRefusal::Replaced)));
+    assert_eq!(by(&fourth).await, Some(fourth));
 }
 
 /// An activation returns all credentials of exactly this namespace and organization as they were saved, oldest first,
@@ -218,21 +206,19 @@ pub async fn freeze_takes_effect_during_activations(suite: &dyn ContractStore) {
 pub async fn changed_integration_is_refused(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.saved_in("contract").await;
-    let mut stored = world.integration().await;
-    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
-    let disabled = Integration { state: IntegrationState::Disabled, ..rotated.clone() };
-    let like = world.activator(&stored);
-    for change in [rotated.clone(), disabled, rotated] {
-        let principal = IntegrationPrincipal { seen: stored.digest.code, ..like.clone() };
-        if stored.integration.state == IntegrationState::Active {
+    let mut found = world.integration().await;
+    let like = world.activator(&found);
+    for state in [IntegrationState::Active, IntegrationState::Disabled, IntegrationState::Active] {
+        let principal = IntegrationPrincipal { seen: found.sealed.clone(), ..like.clone() };
+        if found.stored.integration.state == IntegrationState::Active {
             world.taken(world.take(&principal, "contract")).await;
         }
-        stored = world.replace_integration(&stored, change).await;
+        found = world.changed_integration(&found, set_state(state)).await;
         denied(&world, &principal, IntegrationRefusal::Changed).await;
     }
-    let principal = world.activator(&stored);
+    let principal = world.activator(&found);
     world.taken(world.take(&principal, "contract")).await;
-    world.delete_integration(&stored).await;
+    world.delete_integration(&found).await;
     denied(&world, &principal, IntegrationRefusal::Unknown).await;
 }
 
@@ -360,28 +346,25 @@ pub async fn aborted_activation_is_deleted(suite: &dyn ContractStore) {
 pub async fn token_use_is_recorded_to_the_minute(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.saved_in("contract").await;
-    let stored = world.integration().await;
-    let used = async |stored: &StoredIntegration| world.as_stored(&stored.integration).await.last_used_at;
-    assert_eq!(used(&stored).await, None);
-    let principal = world.activator(&stored);
+    let found = world.integration().await;
+    let used = async || world.read_integration(found.stored.id).await.unwrap().last_used_at;
+    assert_eq!(used().await, None);
+    let principal = world.activator(&found);
     world.activate(&principal, "contract").await;
     let first = Some(world.now().floor_to_minute());
-    assert_eq!(used(&stored).await, first);
+    assert_eq!(used().await, first);
     world.clock.advance_seconds(120);
     world.taken(dry(world.take(&principal, "contract"))).await;
     let second = Some(world.now().floor_to_minute());
-    assert!(second > first && used(&stored).await == second);
-    let same = stored.integration.clone();
-    let stored = world.replace_integration(&stored, same).await;
-    assert_eq!(stored.last_used_at, second);
-    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
-    let before = stored.integration.token;
-    let stored = world.replace_integration(&stored, rotated).await;
-    let previous = stored.integration.principal(before, stored.digest.code, world.now()).unwrap();
+    assert!(second > first && used().await == second);
+    let same = world.changed_integration(&found, set_state(IntegrationState::Active)).await;
+    assert_eq!(same.stored.last_used_at, second);
+    let rotated = world.changed_integration(&same, world.rotation(Overlap::DEFAULT)).await;
+    let previous = rotated.principal(found.stored.integration.token, world.now()).unwrap();
     world.activate(&previous, "contract").await;
-    assert_eq!(used(&stored).await, None, "the new token has not been used");
-    world.activate(&world.activator(&stored), "contract").await;
-    assert!(used(&stored).await.is_some());
+    assert_eq!(used().await, None, "the new token has not been used");
+    world.activate(&world.activator(&rotated), "contract").await;
+    assert!(used().await.is_some());
 }
 
 fn dry(command: ForIntegration<FetchCredentials>) -> ForIntegration<FetchCredentials> {

@@ -1,27 +1,28 @@
 //! Integrations of a world, and their commands.
 
-use super::tools::{namespace, request_digest};
+use super::tools::{Settled as _, namespace, request_digest};
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
-use vault_core::Command;
+use uuid::Uuid;
 use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::credential::VersionList;
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{ActivationId, CredentialId, IntegrationId};
-use vault_core::identity::Trusts;
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, IssuerId};
+use vault_core::identity::{ClaimPattern, ClaimPointer, IssuerName, Trust, TrustId, Trusts};
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, ManagedBy, NamespacePatterns, Overlap,
-    StoredIntegration,
+    ChangeIntegration, CreateIntegration, DeleteIntegration, FindByToken, FindIntegration, FoundIntegration,
+    Integration, IntegrationChange, IntegrationName, IntegrationPrincipal, IntegrationRef, IntegrationState,
+    ListIntegrations, ManagedBy, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::namespace::{ListNamespaces, SetFrozen};
 use vault_core::port::{
-    ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange, EndActivation, FetchCredentials,
-    FetchedCredential, Find, FindActivation, ForIntegration, FoundIntegration, IdGenerator, IntegrationChange,
-    IntegrationKey, IssueCredentials, KeyedDigester, List, ListActivations, NamePosition, NewActivation,
-    SaveCredential, StoredMetadata,
+    ChangeCredential, CredentialChange, EndActivation, FetchCredentials, FetchedCredential, FindActivation,
+    ForIntegration, IdGenerator, IssueCredentials, KeyedDigester, ListActivations, NewActivation, SaveCredential,
+    StoredMetadata,
 };
 use vault_core::principal::{Principal, Scope};
+use vault_core::{Command, Refusal};
 
 /// Duration of activations in cases, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
@@ -35,8 +36,6 @@ impl World<'_> {
     /// Returns an integration that has not been created yet.
     pub(super) fn new_integration(&self, name: &str) -> Integration {
         Integration {
-            id: IntegrationId::from_uuid(self.ids.ordered(self.now())),
-            organization: self.organization,
             name: IntegrationName::parse(name, "").unwrap(),
             patterns: NamespacePatterns::parse(&["contract", "below/*"], "").unwrap(),
             expires_at: Some(self.now().plus_seconds(86_400)),
@@ -45,68 +44,34 @@ impl World<'_> {
             previous: None,
             trusts: trusts(),
             managed_by: Some(ManagedBy::parse("etl", "").unwrap()),
-            version: Integration::FIRST_VERSION,
             created_at: self.now(),
         }
     }
 
-    pub(super) fn create_integration(
-        &self,
-        principal: &Principal,
-        integration: &Integration,
-    ) -> Command<CreateIntegration> {
-        let digest = integration.digest(&FakeDigester::default());
-        let payload = CreateIntegration { integration: integration.clone(), digest, limit: NO_LIMIT };
-        Command {
-            audit: self.audit_in(integration.organization, AuditAction::IntegrationCreated),
-            ..self.command(principal, AuditAction::IntegrationCreated, payload)
-        }
+    pub(super) fn create_integration(&self, integration: Integration) -> CreateIntegration {
+        let id = IntegrationId::from_uuid(self.ids.ordered(self.now()));
+        CreateIntegration { organization: self.organization, id, integration, limit: NO_LIMIT }
     }
 
-    pub(super) fn list_integrations(&self, principal: &Principal, scope: Scope) -> List<NamePosition> {
-        List { principal: principal.clone(), of: scope, after: None, limit: 1_000, now: self.now() }
+    pub(super) fn change_integration(&self, id: IntegrationId, change: IntegrationChange) -> ChangeIntegration {
+        ChangeIntegration { organization: self.organization, integration: IntegrationRef::Id(id), change }
     }
 
-    pub(super) fn change_integration(
-        &self,
-        principal: &Principal,
-        stored: &StoredIntegration,
-        change: IntegrationChange,
-    ) -> Command<ChangeIntegration> {
-        let action = match &change {
-            IntegrationChange::Replace { .. } => AuditAction::IntegrationRotated,
-            IntegrationChange::Delete => AuditAction::IntegrationDeleted,
-        };
-        let Integration { id, organization, version, .. } = stored.integration;
-        let payload = ChangeIntegration { organization, integration: id, version, change };
-        Command { audit: self.audit_in(organization, action), ..self.command(principal, action, payload) }
+    pub(super) fn rotation(&self, overlap: Overlap) -> IntegrationChange {
+        IntegrationChange::Rotate { token: self.token(), overlap }
     }
 
-    /// Returns the integration with a new token and version.
-    pub(super) fn rotated(&self, stored: &StoredIntegration) -> Integration {
-        let version = stored.integration.next_version();
-        let rotated = stored.integration.clone().rotated(self.token(), Overlap::DEFAULT, self.now());
-        Integration { version, ..rotated }
+    pub(super) fn find_integration(&self, id: IntegrationId) -> FindIntegration {
+        FindIntegration { organization: self.organization, integration: IntegrationRef::Id(id) }
     }
 
-    /// Returns the command that replaces `stored` with `integration` as its next version.
-    fn replacing(
-        &self,
-        stored: &StoredIntegration,
-        integration: Integration,
-    ) -> (Integration, Command<ChangeIntegration>) {
-        let integration = Integration { version: stored.integration.next_version(), ..integration };
-        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
-        (integration, command)
-    }
-
-    pub(super) fn deletion(&self, stored: &StoredIntegration) -> Command<ChangeIntegration> {
-        self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete)
+    pub(super) fn delete_of_integration(&self, id: IntegrationId) -> DeleteIntegration {
+        DeleteIntegration { organization: self.organization, integration: IntegrationRef::Id(id) }
     }
 
     /// Returns the principal of the integration's current token.
-    pub(super) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
-        stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).expect("the token works")
+    pub(super) fn activator(&self, found: &FoundIntegration) -> IntegrationPrincipal {
+        found.principal(found.stored.integration.token, self.now()).expect("the token works")
     }
 
     pub(super) fn freeze(&self, name: &str, frozen: bool) -> SetFrozen {
@@ -194,43 +159,37 @@ impl World<'_> {
     }
 
     /// Creates an integration as an operator, with a unique name.
-    pub(super) async fn integration(&self) -> StoredIntegration {
+    pub(super) async fn integration(&self) -> FoundIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
-        let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
-        outcome.unwrap();
-        self.read_integration(&integration).await.expect("the integration is there")
+        let token = integration.token;
+        self.operate(&Principal::Operator, self.create_integration(integration)).await.unwrap();
+        self.find_by_token(token).await.expect("the integration is there")
     }
 
-    pub(super) async fn read_integration(&self, integration: &Integration) -> Option<StoredIntegration> {
-        self.find_integration(&Principal::Operator, IntegrationKey::Id(integration.id)).await
-    }
-
-    pub(super) async fn find_integration(
-        &self,
-        principal: &Principal,
-        key: IntegrationKey,
-    ) -> Option<StoredIntegration> {
-        let (principal, organization) = (principal.clone(), self.organization);
-        self.store.find_integration(Find { principal, of: organization, key, now: self.now() }).await.unwrap()
+    pub(super) async fn read_integration(&self, id: IntegrationId) -> Option<StoredIntegration> {
+        match self.operate(&Principal::Operator, self.find_integration(id)).await.decided() {
+            Err(Refusal::NotFound) => None,
+            found => Some(found.unwrap()),
+        }
     }
 
     pub(super) async fn integrations(&self, principal: &Principal, scope: Scope) -> Vec<StoredIntegration> {
-        self.store.list_integrations(self.list_integrations(principal, scope)).await.unwrap()
+        self.operate(principal, ListIntegrations { scope, after: None, limit: 1_000 }).await.unwrap()
     }
 
-    /// Replaces `stored` with `integration`, and returns it as stored.
-    pub(super) async fn replace_integration(
+    /// Changes an integration, and returns it as its token finds it.
+    pub(super) async fn changed_integration(
         &self,
-        stored: &StoredIntegration,
-        integration: Integration,
-    ) -> StoredIntegration {
-        let (integration, command) = self.replacing(stored, integration);
-        self.store.change_integration(command).await.unwrap();
-        self.read_integration(&integration).await.expect("the integration is there")
+        found: &FoundIntegration,
+        change: IntegrationChange,
+    ) -> FoundIntegration {
+        let changed =
+            self.operate(&Principal::Operator, self.change_integration(found.stored.id, change)).await.unwrap();
+        self.find_by_token(changed.integration.token).await.expect("the integration is there")
     }
 
-    pub(super) async fn delete_integration(&self, stored: &StoredIntegration) {
-        self.store.change_integration(self.deletion(stored)).await.unwrap();
+    pub(super) async fn delete_integration(&self, found: &FoundIntegration) {
+        self.operate(&Principal::Operator, self.delete_of_integration(found.stored.id)).await.unwrap();
     }
 
     pub(super) async fn set_frozen(&self, name: &str, frozen: bool) {
@@ -257,13 +216,8 @@ impl World<'_> {
         self.store.list_activations(self.list_activations(principal)).await.unwrap()
     }
 
-    /// Returns the integration as its token finds it.
-    pub(super) async fn as_stored(&self, integration: &Integration) -> StoredIntegration {
-        self.find_by_token(integration.token).await.expect("the integration is there").stored
-    }
-
     pub(super) async fn find_by_token(&self, token: Digest) -> Option<FoundIntegration> {
-        self.store.find_integration_by_token(token).await.unwrap()
+        self.operate(&Principal::Operator, FindByToken(token)).await.unwrap()
     }
 
     /// Saves a credential in a namespace and returns the command.
@@ -293,14 +247,19 @@ impl World<'_> {
     }
 }
 
-/// Returns the change that replaces the stored integration with `integration`.
-pub(super) fn replacement(integration: &Integration) -> IntegrationChange {
-    let digest = integration.digest(&FakeDigester::default());
-    IntegrationChange::Replace { integration: Box::new(integration.clone()), digest }
+/// Returns the change of only the state.
+pub(super) const fn set_state(state: IntegrationState) -> IntegrationChange {
+    IntegrationChange::Edit { state: Some(state), patterns: None, expires_at: None, managed_by: None }
 }
 
 /// Returns trusts that a store must return unchanged.
 fn trusts() -> Trusts {
-    let stored = r#"[{"id":"00000000-0000-0000-0000-000000000007","issuer":"github","issuer_id":"00000000-0000-0000-0000-000000000008","claims":{"/sub":"repo:acme/etl:*","/environment":"prod","/count":7},"max_lifetime":600}]"#;
-    Trusts::from_stored(stored).unwrap()
+    let trust = Trust {
+        id: TrustId::from_uuid(Uuid::from_u128(7)),
+        issuer: IssuerName::parse("github", "").unwrap(),
+        issuer_id: IssuerId::from_uuid(Uuid::from_u128(8)),
+        claims: [(ClaimPointer::parse("/sub", "").unwrap(), ClaimPattern::Prefix("repo:acme/etl:".to_owned()))].into(),
+        max_lifetime: 600,
+    };
+    Trusts::new(vec![trust], "").unwrap()
 }

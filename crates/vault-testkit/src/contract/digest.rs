@@ -6,11 +6,10 @@ use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 
 /// Purposes for which rows and cursors are signed.
-pub(super) const SIGNED: [DigestPurpose; 5] = [
+pub(super) const SIGNED: [DigestPurpose; 4] = [
     DigestPurpose::AccountRights,
     DigestPurpose::InvitationGrant,
     DigestPurpose::UnconfirmedSecrets,
-    DigestPurpose::IntegrationGrant,
     DigestPurpose::Cursor,
 ];
 

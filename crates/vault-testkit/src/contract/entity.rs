@@ -157,7 +157,7 @@ pub async fn planted_lookup_leads_to_nothing(suite: &dyn ContractStore) {
     let mut strays = Vec::new();
     let mut after = None;
     loop {
-        let step = world.operate(&OPERATOR, InspectLookups { after, limit: 2 }).await.unwrap();
+        let step = world.operate(&OPERATOR, InspectLookups { global: false, after, limit: 2 }).await.unwrap();
         let Some((last, _)) = step.last() else { break };
         after = Some(last.clone());
         let own = step.into_iter().filter(|(row, _)| row.organization == world.organization);

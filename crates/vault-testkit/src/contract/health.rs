@@ -13,10 +13,11 @@ use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
+use vault_core::integration::{CountActions, CountHours, CountedPeriod};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CountedPeriod, CredentialChange, Expired, Find,
-    IdGenerator, List, ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, IdGenerator, List,
+    ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -150,8 +151,8 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
 pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let principal = world.embedder();
-    let stored = world.integration().await;
-    let activator = world.activator(&stored);
+    let found = world.integration().await;
+    let activator = world.activator(&found);
     let id = world.saved(&principal).await;
     let mut activations = Vec::new();
     for _ in 0..3 {
@@ -167,8 +168,7 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     let all = world.store.list_uses(query).await.unwrap().unwrap();
     let position = UsePosition { at: all[1].at, activation: all[1].activation };
     assert_eq!(world.uses(&principal, id, Some(position)).await.unwrap(), activations[2..]);
-    assert_eq!((all[0].integration, all[0].form), (stored.integration.id, VendedForm::Raw));
-    assert_eq!(all[0].name, Some(stored.integration.name));
+    assert_eq!((all[0].integration, all[0].form), (found.stored.id, VendedForm::Raw));
     assert_eq!(other.uses(&other.embedder(), id, None).await, None);
 
     let minute = world.now().floor_to_minute();
@@ -281,12 +281,9 @@ pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
         entries.push(record(organization, integration, action, namespace, count));
     }
     entries.push(world.audit(activated));
-    let query = |integration| {
-        let key = CountedPeriod { since, integration };
-        Find { principal: principal.clone(), of: world.organization, key, now: world.now() }
-    };
     let counted = async |integration| {
-        let counted = world.store.count_integration_actions(query(integration)).await.unwrap();
+        let counted = CountActions(world.organization, CountedPeriod { since, integration });
+        let counted = world.operate(&principal, counted).await.unwrap();
         let mut counted: Vec<_> = counted
             .into_iter()
             .map(|one| {
@@ -297,7 +294,8 @@ pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
         counted
     };
     let hourly = async |integration| {
-        let counted = world.store.count_hourly_actions(query(integration)).await.unwrap();
+        let counted = CountHours(world.organization, CountedPeriod { since, integration });
+        let counted = world.operate(&principal, counted).await.unwrap();
         let mut counted: Vec<_> = counted.iter().map(|one| (one.action.as_str(), one.hour, one.count)).collect();
         counted.sort_unstable();
         counted

@@ -214,7 +214,7 @@ pub async fn existing_rows_are_those_of_their_kind_and_place(suite: &dyn Contrac
         (RecordedRow::Account, of, *account.as_uuid()),
         (RecordedRow::Invitation, of, *invitation.grant.account.as_uuid()),
         (RecordedRow::Credential, of, *credential.as_uuid()),
-        (RecordedRow::Integration, of, *integration.integration.id.as_uuid()),
+        (RecordedRow::Integration, of, *integration.stored.id.as_uuid()),
         (RecordedRow::Receiver, of, *receiver.as_uuid()),
     ];
     let ids = rows.map(|(_, _, id)| id);

@@ -5,7 +5,7 @@
 
 use super::ContractStore;
 use super::key::instance;
-use super::tools::{name, paged, race};
+use super::tools::{Settled as _, name, paged, race};
 use super::world::{Holder, World};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
-use vault_core::integration::{Integration, StoredIntegration};
+use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    AccountChange, AddReceiver, ChangeIntegration, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey,
-    FinishAttempt, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
-    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    AccountChange, AddReceiver, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, FinishAttempt,
+    IdGenerator, InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey,
+    StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -68,9 +68,6 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
         InstanceRow::Draft { draft, .. } => {
             draft.password.blob = blob(&draft.password.blob);
             (draft.seed, draft.digest) = (seed(&draft.seed), code(&draft.digest));
-        }
-        InstanceRow::Integration(stored) => {
-            **stored = StoredIntegration { digest: code(&stored.digest), ..(**stored).clone() };
         }
         InstanceRow::Receiver(stored) => {
             let target = &mut stored.target;
@@ -231,16 +228,8 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let proof = world.prove(&holder, &session, world.fresh_step(), pending);
     let concluded = world.store.finish_attempt(FinishAttempt::Account(Box::new(proof))).await;
     assert!(is_contended(concluded), "nothing is spent");
-    let replaced = Integration { version: integration.integration.next_version(), ..integration.integration.clone() };
-    let digest = replaced.digest(&FakeDigester::default());
-    let payload = ChangeIntegration {
-        organization: world.organization,
-        integration: integration.integration.id,
-        version: integration.integration.version,
-        change: IntegrationChange::Replace { integration: Box::new(replaced), digest },
-    };
-    let command = world.by_operator(world.organization, AuditAction::IntegrationChanged, payload);
-    assert!(is_contended(world.store.change_integration(command).await));
+    let rotation = world.change_integration(integration.stored.id, world.rotation(Overlap::DEFAULT));
+    assert_eq!(world.operate(&Principal::Operator, rotation).await.decided(), Err(Refusal::Contended));
     let mut organization = world.create_organization(
         OrganizationId::from_uuid(world.ids.random()),
         KeyId::from_uuid(world.ids.random()),
@@ -283,8 +272,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     draft.draft.password.blob = under(old, "drafted password");
     draft.draft.seed.blob = under(old, "drafted seed");
     assert!(world.store.write_draft(draft).await.unwrap());
-    let integration = world.integration().await;
-    let expected = [1, 1, 5, 1, 1, 1, 1];
+    let expected = [1, 1, 5, 1, 1, 1];
     let under_old = term(KeyPurpose::Instance, old, world.now());
 
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring, "it is active");
@@ -332,7 +320,6 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         assert_eq!((&read.signed, read.digest.key), (&holder.signed, new));
     }
     assert_eq!(world.open(&invitation).await.unwrap().stored.invitation, invitation);
-    assert_eq!(world.activator(&integration).seen, integration.digest.code);
 }
 
 /// Receivers move to the next receiver key and keep their delivery status.

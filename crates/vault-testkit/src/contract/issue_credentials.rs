@@ -33,7 +33,7 @@ pub async fn issuance_is_recorded(suite: &dyn ContractStore) {
 pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
-    let mut stored = world.integration().await;
+    let mut found = world.integration().await;
     let mut failed = 0;
     let mut refused =
         async |principal: &IntegrationPrincipal, id, payload: &dyn Fn(&mut IssueCredentials), expected| {
@@ -47,7 +47,7 @@ pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn Contract
         };
     let unchanged: &dyn Fn(&mut IssueCredentials) = &|_| {};
 
-    let principal = world.activator(&stored);
+    let principal = world.activator(&found);
     let (id, _) = world.activate(&principal, "contract").await;
     world.set_frozen("contract", true).await;
     refused(&principal, id, unchanged, IssuanceRefusal::Frozen).await;
@@ -77,13 +77,12 @@ pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn Contract
     refused(&principal, id, unchanged, IssuanceRefusal::Changed).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
-    let rotated = stored.integration.clone().rotated(world.token(), Overlap::DEFAULT, world.now());
     let before = principal;
-    stored = world.replace_integration(&stored, rotated).await;
+    found = world.changed_integration(&found, world.rotation(Overlap::DEFAULT)).await;
     let changed = IssuanceRefusal::Denied(IntegrationRefusal::Changed);
     refused(&before, id, unchanged, changed).await;
 
-    let principal = world.activator(&stored);
+    let principal = world.activator(&found);
     let (id, _) = world.activate(&principal, "contract").await;
     world.set_state(OrganizationState::Disabled).await;
     let closed = IssuanceRefusal::Denied(IntegrationRefusal::OrganizationDisabled);
@@ -91,7 +90,7 @@ pub async fn credentials_revoked_since_fetch_are_not_issued(suite: &dyn Contract
     world.set_state(OrganizationState::Active).await;
 
     let (id, _) = world.activate(&principal, "contract").await;
-    world.delete_integration(&stored).await;
+    world.delete_integration(&found).await;
     refused(&principal, id, unchanged, IssuanceRefusal::Denied(IntegrationRefusal::Unknown)).await;
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
 }

@@ -1,7 +1,7 @@
 //! Random histories of integrations, run on two stores.
 
 use super::Store;
-use super::activators::replacement;
+use super::activators::set_state;
 use super::model::{Difference, numbered, pick, same};
 use super::tools::{evaluated, with};
 use super::world::World;
@@ -10,11 +10,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use vault_core::Error;
 use vault_core::audit::AuditAction;
+use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
-use vault_core::integration::{Integration, IntegrationPrincipal, IntegrationState, Overlap, StoredIntegration};
+use vault_core::integration::{
+    FindByToken, IntegrationChange, IntegrationPrincipal, IntegrationState, ListIntegrations, Overlap,
+};
 use vault_core::namespace::{ListFrozen, Namespace, SetFrozen};
 use vault_core::operation::Operation;
-use vault_core::port::{AbortActivation, Find, IntegrationChange, IntegrationKey};
+use vault_core::port::AbortActivation;
 use vault_core::principal::{Principal, Scope};
 
 /// Maximum number of credentials in a namespace and of active activations of an integration. Low, so that histories
@@ -35,14 +38,14 @@ impl Pair<'_> {
         self,
         principal: &Principal,
         operation: O,
-    ) -> Result<(), Difference> {
+    ) -> Result<Option<O::Outcome>, Difference> {
         let decided = |outcome: Result<O::Outcome, Error>| match outcome {
             Err(error @ (Error::Denied(_) | Error::Refused(_))) => Err(error.to_string()),
             outcome => Ok(outcome.expect("the store works")),
         };
         let actual = self.world.operate(principal, operation.clone()).await;
         let expected = self.world.operate_on(self.model, principal, operation).await;
-        same(Ok(decided(actual)), Ok(decided(expected))).map(drop)
+        same(Ok(decided(actual)), Ok(decided(expected))).map(Result::ok)
     }
 }
 
@@ -80,19 +83,20 @@ impl Activators {
     ) -> Result<(), Difference> {
         match command {
             ActivatorCommand::Create(name) => self.create(pair, authority, name).await,
-            ActivatorCommand::Rotate(which, latest) => {
-                let now = pair.world.now();
-                let rotate = |before: Integration| before.rotated(pair.world.token(), Overlap::DEFAULT, now);
-                self.change(pair, authority, which, latest, |before| Some(rotate(before))).await
+            ActivatorCommand::Rotate(which) => {
+                self.change(pair, authority, which, pair.world.rotation(Overlap::DEFAULT)).await
             }
             ActivatorCommand::SetState(which, active) => {
                 let state = if active { IntegrationState::Active } else { IntegrationState::Disabled };
-                self.change(pair, authority, which, true, |before| Some(Integration { state, ..before })).await
+                self.change(pair, authority, which, set_state(state)).await
             }
-            ActivatorCommand::Delete(which) => self.change(pair, authority, which, true, |_| None).await,
+            ActivatorCommand::Delete(which) => {
+                let Some(id) = self.integration(which) else { return Ok(()) };
+                pair.both(authority, pair.world.delete_of_integration(id)).await.map(drop)
+            }
             ActivatorCommand::Freeze(namespace, frozen) => {
                 let freeze = SetFrozen { namespace: numbered(namespace), ..pair.world.freeze("contract", frozen) };
-                pair.both(authority, freeze).await
+                pair.both(authority, freeze).await.map(drop)
             }
             ActivatorCommand::Take(token, namespace, dry) => self.take(pair, token, namespace, dry).await,
             ActivatorCommand::List(token) => {
@@ -128,62 +132,41 @@ impl Activators {
         (!self.principals.is_empty()).then(|| pick(&self.principals, token))
     }
 
+    fn integration(&self, which: usize) -> Option<IntegrationId> {
+        (!self.integrations.is_empty()).then(|| *pick(&self.integrations, which))
+    }
+
     async fn create(&mut self, pair: Pair<'_>, authority: &Principal, name: usize) -> Result<(), Difference> {
-        let command = pair.world.create_integration(authority, &pair.world.new_integration(&format!("i{name}")));
-        let (integration, digest) = (command.payload.integration.clone(), command.payload.digest);
-        if both!(pair, create_integration(command))?.is_some() {
-            self.integrations.push(integration.id);
-            self.learn(pair, &StoredIntegration { integration, digest, last_used_at: None });
+        let create = pair.world.create_integration(pair.world.new_integration(&format!("i{name}")));
+        let (id, token) = (create.id, create.integration.token);
+        if pair.both(authority, create).await?.is_some() {
+            self.integrations.push(id);
+            self.learn(pair, token).await?;
         }
         Ok(())
     }
 
-    /// Changes or deletes an integration in both stores.
+    /// Changes an integration in both stores.
     async fn change(
         &mut self,
         pair: Pair<'_>,
         authority: &Principal,
         which: usize,
-        latest: bool,
-        change: impl FnOnce(Integration) -> Option<Integration>,
+        change: IntegrationChange,
     ) -> Result<(), Difference> {
-        let Some(before) = self.find(pair, which).await? else { return Ok(()) };
-        let version = before.integration.next_version();
-        let after = change(before.integration.clone()).map(|after| Integration { version, ..after });
-        let change = after.as_ref().map_or(IntegrationChange::Delete, replacement);
-        let command = with(pair.world.change_integration(authority, &before, change), |payload| {
-            payload.version -= i64::from(!latest);
-        });
-        if both!(pair, change_integration(command))?.is_some()
-            && let Some(after) = self.find(pair, which).await?
-        {
-            self.learn(pair, &after);
+        let Some(id) = self.integration(which) else { return Ok(()) };
+        pair.both(&Principal::Operator, pair.world.find_integration(id)).await?;
+        if let Some(changed) = pair.both(authority, pair.world.change_integration(id, change)).await? {
+            self.learn(pair, changed.integration.token).await?;
         }
         Ok(())
     }
 
-    /// Returns an integration from both stores.
-    async fn find(&self, pair: Pair<'_>, which: usize) -> Result<Option<StoredIntegration>, Difference> {
-        if self.integrations.is_empty() {
-            return Ok(None);
-        }
-        let query = Find {
-            principal: Principal::Operator,
-            of: pair.world.organization,
-            key: IntegrationKey::Id(*pick(&self.integrations, which)),
-            now: pair.world.now(),
-        };
-        let found = both!(pair, find_integration(query))?.flatten();
-        if let Some(found) = &found {
-            both!(pair, find_integration_by_token(found.integration.token))?;
-        }
-        Ok(found)
-    }
-
-    /// Verifies the latest token and stores its principal if the token is valid.
-    fn learn(&mut self, pair: Pair<'_>, stored: &StoredIntegration) {
-        let Integration { token, .. } = stored.integration;
-        self.principals.extend(stored.integration.principal(token, stored.digest.code, pair.world.now()));
+    /// Finds an integration by its token, and stores its principal if the token is valid.
+    async fn learn(&mut self, pair: Pair<'_>, token: Digest) -> Result<(), Difference> {
+        let found = pair.both(&Principal::Operator, FindByToken(token)).await?.flatten();
+        self.principals.extend(found.and_then(|found| found.principal(token, pair.world.now()).ok()));
+        Ok(())
     }
 
     async fn take(&mut self, pair: Pair<'_>, token: usize, namespace: usize, dry: bool) -> Result<(), Difference> {
@@ -224,7 +207,7 @@ impl Activators {
     pub(super) async fn compare_rest(&self, pair: Pair<'_>) -> Result<(), Difference> {
         let principal = Principal::Operator;
         let scope = Scope::One(pair.world.organization);
-        both!(pair, list_integrations(pair.world.list_integrations(&principal, scope)))?;
+        pair.both(&principal, ListIntegrations { scope, after: None, limit: 1_000 }).await?;
         pair.both(&principal, ListFrozen { scope, after: None, limit: 1_000 }).await?;
         pair.both(&principal, pair.world.list_namespaces()).await?;
         for principal in &self.principals {

@@ -115,7 +115,6 @@ pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     fails!(create_account, world.create_account(&world.new_holder(Role::Viewer)));
     fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
     fails!(end_session, world.end_session(&session));
-    fails!(create_integration, world.create_integration(&principal, &world.new_integration("nightly")));
     fails!(replace_organization_key, world.replace_key(world.key));
     let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
     let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
@@ -127,9 +126,6 @@ pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     assert_eq!(world.accounts(Some(organization)).await.len(), 1);
     let keys = world.store.organization_keys(organization).await.unwrap().unwrap();
     assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
-    for table in ["integrations", "frozen_namespaces", "frozen namespaces"] {
-        assert!(!suite.rows(organization).await.iter().any(|left| left == table), "{table}");
-    }
 }
 
 /// A valid session lists only the audit records of its own organization.

@@ -3,38 +3,25 @@
 use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
+use uuid::Uuid;
 use vault_core::activation::{
     Activation, ActivationFacts, IssuanceFacts, IssuanceRefusal, check_activation, check_issuance,
 };
-use vault_core::digest::Digest;
+use vault_core::entity::Kind;
 use vault_core::id::{CredentialId, OrganizationId};
-use vault_core::identity::audience_look_up;
 use vault_core::integration::{
-    Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
+    IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
 };
 use vault_core::port::{
     AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, CredentialUse, DueCheck, EndActivation,
-    FetchCredentials, FetchedCredential, FindActivation, ForIntegration, FoundIntegration, IssueCredentials,
-    ListActivations, RecordActivated, RecordCheck, StoreError,
+    FetchCredentials, FetchedCredential, FindActivation, ForIntegration, IssueCredentials, ListActivations,
+    RecordActivated, RecordCheck, StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
 
 #[async_trait]
 impl ActivationRepository for MemoryStore {
-    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
-        self.decide(|state| {
-            let has = |integration: &Integration| {
-                integration.token == token
-                    || audience_look_up(integration.id) == token
-                    || integration.previous.is_some_and(|previous| previous.digest == token)
-            };
-            let found = state.integrations.values().find(|row| has(&row.integration))?;
-            let organization_active = state.organization_is_active(found.integration.organization);
-            Some(FoundIntegration { stored: found.clone(), organization_active })
-        })
-    }
-
     async fn fetch_credentials(
         &self,
         command: ForIntegration<FetchCredentials>,
@@ -124,6 +111,11 @@ impl ActivationRepository for MemoryStore {
     }
 }
 
+/// Returns the key of an integration's row.
+fn place_of(principal: &IntegrationPrincipal) -> (OrganizationId, &'static str, Uuid) {
+    (principal.organization, Kind::Integration.as_str(), *principal.integration.as_uuid())
+}
+
 fn take(
     state: &mut State,
     principal: &IntegrationPrincipal,
@@ -173,7 +165,7 @@ fn take(
         state.activations.insert(new.id, row);
     }
     if principal.slot == TokenSlot::Current
-        && let Some(row) = state.integrations.get_mut(&(organization, principal.integration))
+        && let Some(row) = state.entities.get_mut(&place_of(principal))
     {
         row.last_used_at = row.last_used_at.max(Some(now.floor_to_minute()));
     }
@@ -292,12 +284,12 @@ impl State {
         principal: &IntegrationPrincipal,
         now: Timestamp,
     ) -> Result<(), IntegrationRefusal> {
-        let row = self.integrations.get(&(principal.organization, principal.integration));
+        let row = self.entities.get(&place_of(principal));
         let facts = IntegrationFacts {
-            digest: row.map(|row| row.digest.code),
+            sealed: row.map(|row| row.sealed.clone()),
             organization_active: self.organization_is_active(principal.organization),
         };
-        check_integration(principal, facts, now)
+        check_integration(principal, &facts, now)
     }
 
     fn live_activations(&self, principal: &IntegrationPrincipal, now: Timestamp) -> impl Iterator<Item = &Activation> {

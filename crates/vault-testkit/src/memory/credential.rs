@@ -113,13 +113,11 @@ impl CredentialRepository for MemoryStore {
             if !state.credentials.contains_key(&query.of) {
                 return Ok(None);
             }
-            let name = |id| Some(state.integrations.get(&(query.of.0, id))?.integration.name.clone());
             let uses = state.uses.get(&query.of).into_iter().flatten();
-            let uses = uses.map(|one| CredentialUse { name: name(one.integration), ..one.clone() });
             let position = |one: &CredentialUse| (one.at, one.activation);
-            let mut uses: Vec<_> = uses
-                .filter(|one| query.after.is_none_or(|after| position(one) < (after.at, after.activation)))
-                .collect();
+            let is_later =
+                |one: &&CredentialUse| query.after.is_none_or(|after| position(one) < (after.at, after.activation));
+            let mut uses: Vec<_> = uses.filter(is_later).cloned().collect();
             uses.sort_by_key(|one| std::cmp::Reverse(position(one)));
             uses.truncate(query.limit);
             Ok(Some(uses))

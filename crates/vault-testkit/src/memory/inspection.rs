@@ -121,6 +121,10 @@ impl Inspection for MemoryStore {
             let issuers = state.issuers.values().map(|stored| *stored.issuer.id.as_uuid());
             let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
                 (_, Some((part, _))) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
+                (RecordedRow::Integration | RecordedRow::Namespace, _) => {
+                    let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
+                    of_kind.map(|(of, _, id)| (*of, *id)).collect()
+                }
                 (RecordedRow::Issuer, _) => issuers.map(|id| (OrganizationId::from_uuid(id), id)).collect(),
                 _ => credentials.collect(),
             };

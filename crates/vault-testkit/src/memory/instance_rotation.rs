@@ -4,7 +4,6 @@ use super::{MemoryStore, State, lock};
 use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId};
-use vault_core::integration::StoredIntegration;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookupMove,
@@ -199,11 +198,6 @@ impl State {
                     Some(InstanceRow::Draft { organization, account, draft })
                 })
                 .collect(),
-            InstancePart::Integrations => {
-                let without_use = |row| StoredIntegration { last_used_at: None, ..row };
-                let all = self.integrations.values().cloned().map(without_use);
-                all.map(|row| InstanceRow::Integration(Box::new(row))).collect()
-            }
             InstancePart::Receivers => {
                 let without_status = |row| StoredReceiver { status: ReceiverStatus::NEW, ..row };
                 let all = self.receivers.values().cloned().map(without_status);
@@ -243,12 +237,6 @@ impl State {
             InstanceRow::Draft { account, draft, .. } => {
                 if let Some(stored) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
                     *stored = draft;
-                }
-            }
-            InstanceRow::Integration(stored) => {
-                let place = (stored.integration.organization, stored.integration.id);
-                if let Some(row) = self.integrations.get_mut(&place) {
-                    row.digest = stored.digest;
                 }
             }
             InstanceRow::Receiver(stored) => {

@@ -71,11 +71,11 @@ impl OrganizationRepository for MemoryStore {
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id || rows_stay);
-            state.integrations.retain(|(organization, _), _| *organization != id);
             state.receivers.retain(|(owner, _), _| *owner != Some(id));
             state.deliveries.retain(|(owner, ..), _| *owner != Some(id));
             state.entities.retain(|(organization, ..), _| *organization != id);
             state.lookups.retain(|(organization, ..), _| *organization != id);
+            state.global_lookups.retain(|_, (organization, _)| *organization != id);
             state.activations.retain(|_, activation| activation.organization != id);
             state.idempotency.retain(|(organization, ..), _| *organization != id);
             state.audit.push(command.audit);

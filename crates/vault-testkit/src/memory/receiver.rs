@@ -193,22 +193,10 @@ impl EventRepository for MemoryStore {
                     known_since: stored.created_at,
                 })
             });
-            let integrations = state.integrations.values().filter_map(|row| {
-                let one = &row.integration;
-                let expires_at = one.expires_at?;
-                let is_active = one.state == vault_core::integration::IntegrationState::Active;
-                (one.organization == organization && is_active && within(expires_at)).then(|| Expiring {
-                    organization,
-                    object: ExpiringObject::Integration(one.id, one.name.to_string()),
-                    expires_at,
-                    known_since: one.created_at,
-                })
-            });
             let mut credentials: Vec<_> = credentials.collect();
-            let mut integrations: Vec<_> = integrations.collect();
             credentials.sort_by_key(|one| one.expires_at);
-            integrations.sort_by_key(|one| one.expires_at);
-            credentials.into_iter().take(limit).chain(integrations.into_iter().take(limit)).collect()
+            credentials.truncate(limit);
+            credentials
         })
     }
 

@@ -5,23 +5,28 @@ use crate::clock::lock;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
-use vault_core::audit::{AuditEntry, SealedAuditRecord};
-use vault_core::entity::{EntityKey, Index};
-use vault_core::id::{KeyId, OrganizationId};
-use vault_core::integration::Integration;
+use vault_core::activation::Activation;
+use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
+use vault_core::entity::{EntityKey, Index, Kind};
+use vault_core::id::{AuditId, IntegrationId, KeyId, OrganizationId};
+use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditRows, AuthorityRows, EntityRow, EntityRows, LookupRow, NamePosition, NamespaceRows, RecordedStates, Reply,
-    RowStore, Rows, StoreError,
+    ActivationRows, AuditRows, AuthorityRows, EntityRow, EntityRows, LookupRow, NamePosition, NamespaceRows,
+    RecordedStates, Reply, RowStore, Rows, StoreError,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
+
+const HOUR_MILLIS: i64 = 3_600_000;
 
 /// The rows of one transaction.
 struct MemoryRows<'a> {
@@ -36,6 +41,25 @@ fn done<T>(value: T) -> Reply<'static, T> {
 impl<'a> MemoryRows<'a> {
     fn state(&self) -> MutexGuard<'_, &'a mut State> {
         lock(&self.state)
+    }
+
+    /// Returns the sealed entries of an organization's integrations within a period.
+    fn entries_of_integrations(
+        &self,
+        organization: OrganizationId,
+        period: CountedPeriod,
+    ) -> Vec<(IntegrationId, AuditAction, AuditEntry)> {
+        let (state, from) = (self.state(), AuditId::first_at(period.since));
+        let counted = self.trail.iter().filter(|sealed| {
+            let record = &sealed.record;
+            record.organization == Some(organization)
+                && record.id >= from
+                && state.checkpointed.contains_key(&record.id)
+                && period.integration.is_none_or(|wanted| record.actor.integration() == Some(wanted))
+        });
+        let of_integrations = counted
+            .filter_map(|sealed| Some((sealed.record.actor.integration()?, sealed.record.action, sealed.to_entry())));
+        of_integrations.collect()
     }
 }
 
@@ -75,12 +99,52 @@ impl EntityRows for MemoryRows<'_> {
     fn replace_entity(&self, before: i64, row: &EntityRow) -> Reply<'_, bool> {
         let mut state = self.state();
         let found = state.entities.get_mut(&row.key.order()).filter(|found| found.version == before);
-        done(found.map(|found| *found = row.clone()).is_some())
+        done(found.map(|found| *found = EntityRow { last_used_at: found.last_used_at, ..row.clone() }).is_some())
+    }
+
+    fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool> {
+        let mut state = self.state();
+        state.lookups.retain(|(of, ..), id| (*of, *id) != (key.organization, key.id));
+        state.global_lookups.retain(|_, leads| *leads != (key.organization, key.id));
+        done(state.entities.remove(&key.order()).is_some())
+    }
+
+    fn set_last_use(&self, key: EntityKey, last_used_at: Option<Timestamp>) -> Reply<'_, ()> {
+        if let Some(row) = self.state().entities.get_mut(&key.order()) {
+            row.last_used_at = last_used_at;
+        }
+        done(())
+    }
+
+    fn count_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, i64> {
+        done(i64::try_from(self.state().entities_of(organization, kind).count()).unwrap_or(i64::MAX))
+    }
+
+    fn lock_entities(&self, organization: OrganizationId, kind: Kind) -> Reply<'_, Vec<EntityRow>> {
+        done(self.state().entities_of(organization, kind).cloned().collect())
+    }
+
+    fn due_entities(
+        &self,
+        organization: OrganizationId,
+        kind: Kind,
+        after: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>> {
+        let state = self.state();
+        let is_due = |row: &&EntityRow| row.due_at.is_some_and(|at| at > after && at <= until);
+        let mut due: Vec<_> = state.entities_of(organization, kind).filter(is_due).cloned().collect();
+        due.sort_by_key(|row| (row.due_at, row.key.id));
+        due.truncate(limit);
+        done(due)
     }
 
     fn reseal_entity(&self, row: &EntityRow, sealed: &Blob) -> Reply<'_, bool> {
         let mut state = self.state();
-        let found = state.entities.get_mut(&row.key.order()).filter(|found| *found == row);
+        let found = state.entities.get_mut(&row.key.order()).filter(|found| {
+            (found.version, &found.sealed) == (row.version, &row.sealed) // whenever it was used
+        });
         done(found.map(|found| found.sealed = sealed.clone()).is_some())
     }
 
@@ -120,28 +184,54 @@ impl EntityRows for MemoryRows<'_> {
         done(rows.filter(|row| after.as_ref().is_none_or(|after| row > after)).take(limit).collect())
     }
 
+    fn global_lookups_after(&self, after: Option<LookupRow>, limit: usize) -> Reply<'_, Vec<LookupRow>> {
+        let state = self.state();
+        let rows = state.global_lookups.iter().map(|((index, value), (organization, id))| LookupRow {
+            organization: *organization,
+            index: (*index).to_owned(),
+            value: value.clone(),
+            id: *id,
+        });
+        let is_later = |row: &LookupRow| {
+            after.as_ref().is_none_or(|after| (&row.index, &row.value) > (&after.index, &after.value))
+        };
+        done(rows.filter(is_later).take(limit).collect())
+    }
+
+    fn find_anywhere(&self, index: Index, value: &str) -> Reply<'_, Option<(OrganizationId, Uuid)>> {
+        done(self.state().global_lookups.get(&(index.as_str(), value.to_owned())).copied())
+    }
+
     fn find(&self, organization: OrganizationId, index: Index, value: &str) -> Reply<'_, Option<Uuid>> {
         done(self.state().lookups.get(&(organization, index.as_str(), value.to_owned())).copied())
     }
 
     fn enter(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool> {
-        let mut state = self.state();
-        let place = (key.organization, index.as_str(), value.to_owned());
-        let is_new = !state.lookups.contains_key(&place);
-        if is_new {
-            state.lookups.insert(place, key.id);
+        fn new<K: Ord, V>(leads: &mut BTreeMap<K, V>, place: K, to: V) -> bool {
+            match leads.entry(place) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(to);
+                    true
+                }
+                Entry::Occupied(_) => false,
+            }
         }
-        done(is_new)
+        let (mut state, value) = (self.state(), value.to_owned());
+        done(match index.is_global() {
+            true => new(&mut state.global_lookups, (index.as_str(), value), (key.organization, key.id)),
+            false => new(&mut state.lookups, (key.organization, index.as_str(), value), key.id),
+        })
     }
 
     fn leave(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool> {
-        let mut state = self.state();
-        let place = (key.organization, index.as_str(), value.to_owned());
-        let leads = state.lookups.get(&place) == Some(&key.id);
-        if leads {
-            state.lookups.remove(&place);
+        fn gone<K: Ord, V: PartialEq>(leads: &mut BTreeMap<K, V>, place: &K, to: &V) -> bool {
+            leads.get(place) == Some(to) && leads.remove(place).is_some()
         }
-        done(leads)
+        let (mut state, value) = (self.state(), value.to_owned());
+        done(match index.is_global() {
+            true => gone(&mut state.global_lookups, &(index.as_str(), value), &(key.organization, key.id)),
+            false => gone(&mut state.lookups, &(key.organization, index.as_str(), value), &key.id),
+        })
     }
 }
 
@@ -167,11 +257,13 @@ impl NamespaceRows for MemoryRows<'_> {
         let used = state.credentials_of(organization).map(|row| &row.stored.namespace);
         done(used.filter(|namespace| namespace.as_str() > after).min().cloned())
     }
+}
 
-    fn lock_integrations(&self, organization: OrganizationId) -> Reply<'_, Vec<Integration>> {
-        let state = self.state();
-        let own = state.integrations.iter().filter(|((of, _), _)| *of == organization);
-        done(own.map(|(_, row)| row.integration.clone()).collect())
+impl ActivationRows for MemoryRows<'_> {
+    fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()> {
+        let of_it = |row: &Activation| (row.organization, row.integration) == (organization, integration);
+        self.state().activations.retain(|_, row| !of_it(row));
+        done(())
     }
 }
 
@@ -185,6 +277,32 @@ impl AuditRows for MemoryRows<'_> {
         let mut entries: Vec<_> = self.trail.iter().map(SealedAuditRecord::to_entry).collect();
         entries.sort_by(|one, other| one.id.cmp(&other.id));
         done(super::inspection::matching(entries, query))
+    }
+
+    fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {
+        let mut counts = BTreeMap::<_, IntegrationActions>::new();
+        for (integration, action, entry) in self.entries_of_integrations(organization, period) {
+            let day = entry.at.millis_since(period.since) / (24 * HOUR_MILLIS);
+            let namespace = entry.namespace.as_deref().and_then(|text| Namespace::parse(text, "").ok());
+            let key = (integration, entry.namespace, entry.action, day);
+            let (first_at, last_at) = (entry.at, entry.at);
+            let new = IntegrationActions { integration, namespace, action, day, count: 0, first_at, last_at };
+            let counted = counts.entry(key).or_insert(new);
+            counted.count += entry.count;
+            counted.first_at = counted.first_at.min(entry.at);
+            counted.last_at = counted.last_at.max(entry.at);
+        }
+        done(counts.into_values().collect())
+    }
+
+    fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>> {
+        let mut counts = BTreeMap::<_, HourlyActions>::new();
+        for (_, action, entry) in self.entries_of_integrations(organization, period) {
+            let hour = entry.at.millis_since(period.since) / HOUR_MILLIS;
+            let new = HourlyActions { action, hour, count: 0 };
+            counts.entry((entry.action, hour)).or_insert(new).count += entry.count;
+        }
+        done(counts.into_values().collect())
     }
 }
 
@@ -200,6 +318,11 @@ impl Rows for MemoryRows<'_> {
 }
 
 impl State {
+    fn entities_of(&self, organization: OrganizationId, kind: Kind) -> impl Iterator<Item = &EntityRow> {
+        let is_its = move |row: &&EntityRow| (row.key.organization, row.key.kind) == (organization, kind);
+        self.entities.values().filter(is_its)
+    }
+
     pub(super) fn is_frozen(&self, organization: OrganizationId, namespace: &Namespace) -> bool {
         let place = (organization, Index::FrozenNamespace.as_str(), namespace.as_str().to_owned());
         self.lookups.contains_key(&place)

@@ -6,11 +6,14 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::cursor::PageRequest;
 use vault_core::field::FieldCode;
 use vault_core::id::OrganizationId;
-use vault_core::integration::{IntegrationRefusal, IntegrationState, NamespacePatterns, Overlap, TokenSlot};
+use vault_core::integration::{
+    Integration, IntegrationRefusal, IntegrationState, Overlap, StoredIntegration, TokenSlot,
+};
 use vault_core::namespace::Freezing;
-use vault_core::port::Event;
+use vault_core::port::{EntityRow, Event};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use vault_core::usecase::OrganizationCommand;
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
@@ -100,8 +103,8 @@ async fn both_tokens_of_a_rotation_work_for_the_overlap() {
     let by_id = IntegrationRef::Id(made.integration.id);
     let immediately = Overlap::parse(Some(0), "").unwrap();
     let third = setting.integrations().rotate(&OPERATOR, setting.acme, &by_id, immediately).await.unwrap();
-    assert_eq!(third.integration.integration.previous, None, "nothing that works");
-    assert!(!setting.works(&second).await && setting.works(&third.token.unwrap()).await);
+    assert_eq!(third.0.integration.previous, None, "nothing that works");
+    assert!(!setting.works(&second).await && setting.works(&third.1).await);
     assert_eq!(setting.audited(AuditAction::IntegrationRotated).len(), 2);
 }
 
@@ -131,8 +134,9 @@ async fn namespaces_and_expiry_are_changed() {
         expires_at: Some(Some(end)),
         ..IntegrationEdit::default()
     };
-    let changed = change(edit).await.unwrap().integration.integration;
-    assert_eq!((changed.expires_at, changed.version, changed.state), (Some(end), 2, IntegrationState::Active));
+    let changed = change(edit).await.unwrap();
+    let StoredIntegration { version, integration: Integration { expires_at, state, .. }, .. } = changed;
+    assert_eq!((expires_at, version, state), (Some(end), 2, IntegrationState::Active));
     let principal = setting.principal(&made.token).await;
     for (name, allowed) in [("imports", false), ("exports", true), ("in/a", true)] {
         assert_eq!(principal.patterns.allow(&namespace(name)), allowed, "{name}");
@@ -281,12 +285,14 @@ async fn lists_are_paginated_and_show_token_use() {
 #[tokio::test]
 async fn planted_row_grants_nothing_and_is_not_resigned() {
     let setting = Setting::new().await;
-    type Alteration = fn(&mut vault_core::integration::Integration);
-    let alterations: [(&str, Alteration); 4] = [
-        ("patterns", |row| row.patterns = NamespacePatterns::parse(&["everything/*"], "").unwrap()),
-        ("expiry", |row| row.expires_at = Some(Timestamp::from_millis(i64::MAX))),
+    type Alteration = fn(&mut EntityRow);
+    let alterations: [(&str, Alteration); 3] = [
+        ("document", |row| {
+            let text = String::from_utf8_lossy(row.sealed.as_bytes()).replace("imports", "exports");
+            row.sealed = Blob::from_bytes(text.into_bytes());
+        }),
+        ("expiry", |row| row.due_at = Some(Timestamp::from_millis(i64::MAX))),
         ("version", |row| row.version += 1),
-        ("name", |row| row.organization = OrganizationId::from_bytes([9; 16])),
     ];
     let integrations = setting.integrations();
     for (name, alter) in alterations {
@@ -294,24 +300,17 @@ async fn planted_row_grants_nothing_and_is_not_resigned() {
         assert!(setting.works(&made.token).await);
         assert!(setting.store.tamper_with_integration(made.integration.id, alter));
         assert!(!setting.works(&made.token).await, "{name}");
-        if name != "name" {
-            assert!(setting.saw_damage("integrations"));
-            let enable = IntegrationEdit { state: Some(IntegrationState::Active), ..IntegrationEdit::default() };
-            let signed = [
-                integrations.change(&OPERATOR, setting.acme, &named(name), enable).await.err(),
-                integrations.rotate(&OPERATOR, setting.acme, &named(name), Overlap::DEFAULT).await.err(),
-            ];
-            for error in signed {
-                assert!(matches!(error, Some(Error::Refused(Refusal::Damaged { table: "integrations", .. }))));
-            }
-            setting.delete(name).await;
+        assert!(setting.saw_damage("entities"));
+        let enable = IntegrationEdit { state: Some(IntegrationState::Active), ..IntegrationEdit::default() };
+        let signed = [
+            integrations.change(&OPERATOR, setting.acme, &named(name), enable).await.err(),
+            integrations.rotate(&OPERATOR, setting.acme, &named(name), Overlap::DEFAULT).await.err(),
+        ];
+        for error in signed {
+            assert!(matches!(error, Some(Error::Refused(Refusal::Damaged { table: "entities", .. }))));
         }
+        setting.delete(name).await;
     }
-    // A disabled integration that is enabled again by a change outside OrgVault.
-    let made = setting.integration("disabled", &["imports"]).await;
-    setting.set_state("disabled", IntegrationState::Disabled).await;
-    setting.store.tamper_with_integration(made.integration.id, |row| row.state = IntegrationState::Active);
-    assert!(!setting.works(&made.token).await);
 }
 
 #[tokio::test]
@@ -362,8 +361,8 @@ async fn changes_of_integration_rights_are_recorded() {
     assert_eq!((records.len(), reported), (1, expected.to_vec()));
     assert_eq!(records[0].changes[1].to.as_deref(), Some("exports imports/*"));
     assert_eq!(setting.audited(AuditAction::IntegrationChanged), []);
-    let integration = made.integration;
+    let integration = made.integration.integration;
     assert_eq!((integration.state_at(setting.now()), integration.state_at(end)), ("active", "active"));
-    let ends = vault_core::integration::Integration { expires_at: Some(end), ..integration };
+    let ends = Integration { expires_at: Some(end), ..integration };
     assert_eq!((ends.state_at(setting.now()), ends.state_at(end)), ("active", "expired"));
 }

@@ -10,7 +10,7 @@ use vault_core::credential::{CredentialData, CredentialType, VersionRecord};
 use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId, VersionId};
 use vault_core::integration::{
-    Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap,
+    IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap, StoredIntegration,
 };
 use vault_core::namespace::Freezing;
 use vault_core::namespace::Namespace;
@@ -126,8 +126,7 @@ impl Setting {
 
     pub(crate) async fn rotate(&self, name: &str, overlap: i64) -> IntegrationToken {
         let overlap = Overlap::parse(Some(overlap), "").unwrap();
-        let rotated = self.integrations().rotate(&OPERATOR, self.acme, &named(name), overlap).await.unwrap();
-        rotated.token.unwrap()
+        self.integrations().rotate(&OPERATOR, self.acme, &named(name), overlap).await.unwrap().1
     }
 
     pub(crate) async fn edit(&self, name: &str, edit: IntegrationEdit) {
@@ -240,6 +239,6 @@ pub(crate) fn text(text: &str) -> SecretString {
 
 /// An integration with a token.
 pub(crate) struct Made {
-    pub(crate) integration: Integration,
+    pub(crate) integration: StoredIntegration,
     pub(crate) token: IntegrationToken,
 }

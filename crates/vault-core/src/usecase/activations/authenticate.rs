@@ -3,12 +3,14 @@
 use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::id::IntegrationId;
-use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken};
+use crate::integration::{
+    FindByToken, FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken, StoredIntegration,
+};
 use crate::network::Network;
-use crate::port::{Event, FoundIntegration, StoreError};
-use crate::principal::Denial;
+use crate::port::{Event, StoreError};
+use crate::principal::{Denial, Principal};
 use secrecy::{ExposeSecret as _, SecretString};
 
 impl Activations {
@@ -76,42 +78,41 @@ impl Activations {
     }
 
     async fn find(&self, token: Digest, network: Option<Network>) -> Result<IntegrationPrincipal, Error> {
-        let found = self.store.find_integration_by_token(token).await?;
+        let found = self.look_up(token, network).await?;
         let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown, None, network))?;
-        let FoundIntegration { stored, .. } = self.sound(found, network).await?;
-        let integration = Some(stored.integration.id);
-        match stored.integration.principal(token, stored.digest.code, self.environment.now()) {
+        match found.principal(token, self.environment.now()) {
             Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
             Err(refusal) => {
-                self.count(&stored.integration);
-                Err(self.refuse(refusal, integration, network))
+                self.count(&found.stored);
+                Err(self.refuse(refusal, Some(found.stored.id), network))
             }
         }
     }
 
-    /// Returns an integration if the MAC of its row verifies and its organization is active.
-    pub(super) async fn sound(
+    /// Returns the integration to which a digest leads, if there is one. One that does not open is unknown, and so is reported.
+    pub(super) async fn look_up(
         &self,
-        found: FoundIntegration,
+        token: Digest,
         network: Option<Network>,
-    ) -> Result<FoundIntegration, Error> {
-        let FoundIntegration { stored, organization_active } = &found;
-        let integration = Some(stored.integration.id);
-        self.digester.load_keys(&[stored.digest.key]).await?;
-        if !stored.mac_is_valid(&*self.digester) {
-            let id = stored.integration.id.to_string();
-            self.environment.emit(Event::IntegrityFailure { table: "integrations", id });
-            return Err(self.refuse(IntegrationRefusal::Unknown, integration, network));
+    ) -> Result<Option<FoundIntegration>, Error> {
+        let found = self.operations.run(&self.environment, &Principal::Operator, FindByToken(token)).await;
+        let found = match found {
+            Err(Error::Refused(Refusal::Damaged { id, .. })) => {
+                return Err(self.refuse(IntegrationRefusal::Unknown, id.parse().ok(), network));
+            }
+            found => found?,
+        };
+        match &found {
+            Some(FoundIntegration { stored, organization_active: false, .. }) => {
+                Err(self.refuse(IntegrationRefusal::OrganizationDisabled, Some(stored.id), network))
+            }
+            _ => Ok(found),
         }
-        if !organization_active {
-            return Err(self.refuse(IntegrationRefusal::OrganizationDisabled, integration, network));
-        }
-        Ok(found)
     }
 
     /// Counts the use of a token that was valid before. Recorded once a minute with the count, because such requests
     /// are not limited.
-    fn count(&self, integration: &Integration) {
+    fn count(&self, integration: &StoredIntegration) {
         let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
         let subject = Subject::Integration(integration.id);
         self.tally.count(self.environment.now(), organization, actor, AuditAction::ActivationRefusedToken, subject);

@@ -32,6 +32,7 @@ use crate::command::Command;
 use crate::error::Error;
 use crate::federation::ClosedTrusts;
 use crate::integration::IntegrationPrincipal;
+use crate::operation::Operations;
 use crate::port::{
     ActivationStore, CredentialVendor, ForIntegration, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError,
 };
@@ -49,6 +50,7 @@ pub struct Activations {
     environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn ActivationStore>,
+    operations: Operations,
     opener: Arc<dyn Opener>,
     digester: Arc<dyn KeyedDigester>,
     vendor: Option<Arc<dyn CredentialVendor>>,
@@ -66,15 +68,16 @@ impl Activations {
         environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn ActivationStore>,
+        operations: Operations,
         opener: Arc<dyn Opener>,
-        digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         Self {
             environment,
             tally,
             store,
+            digester: Arc::clone(&operations.digester),
+            operations,
             opener,
-            digester,
             vendor: None,
             probe: None,
             trust: None,

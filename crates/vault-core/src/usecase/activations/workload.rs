@@ -7,9 +7,9 @@ use crate::identity::{
     IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, match_trusts, reported,
     verify_times,
 };
-use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
+use crate::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, StoredIntegration};
 use crate::network::Network;
-use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureError, TokenVerifier, UnverifiedToken};
+use crate::port::{Event, IssuerKeys, SignatureError, TokenVerifier, UnverifiedToken};
 use secrecy::SecretString;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -61,11 +61,10 @@ impl Activations {
             let audience = reported(audience);
             return Err(unverified(&format!("its audience is {audience}, not urn:orgvault:integration:<id>")));
         };
-        let Some(found) = self.store.find_integration_by_token(audience_look_up(integration)).await? else {
+        let Some(found) = self.look_up(audience_look_up(integration), network).await? else {
             return Err(unverified("its audience names an integration that does not exist"));
         };
-        let found = self.sound(found, network).await?;
-        let integration = &found.stored.integration;
+        let integration = &found.stored;
         let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
         // Clusters can share an `iss`, but each has its own keys.
         let (issuers, others) = self.issuers_of(&token, integration).await?;
@@ -93,10 +92,9 @@ impl Activations {
         workload: &Workload,
     ) -> Result<IntegrationPrincipal, Error> {
         let network = principal.network;
-        let Some(found) = self.store.find_integration_by_token(principal.token).await? else {
+        let Some(found) = self.look_up(principal.token, network).await? else {
             return Err(self.refuse(IntegrationRefusal::Unknown, Some(principal.integration), network));
         };
-        let found = self.sound(found, network).await?;
         self.verify_workload(found, workload.clone(), network).map_err(|refused| match refused {
             Ok(refusal) => self.refuse(refusal, None, network),
             Err((refusal, integration)) => self.refuse_workload(refusal, Some(&integration), network),
@@ -109,13 +107,13 @@ impl Activations {
         found: FoundIntegration,
         workload: Workload,
         network: Option<Network>,
-    ) -> Result<IntegrationPrincipal, Result<IntegrationRefusal, (WorkloadRefusal, Box<Integration>)>> {
-        let (integration, seen, now) = (found.stored.integration, found.stored.digest.code, self.environment.now());
+    ) -> Result<IntegrationPrincipal, Result<IntegrationRefusal, (WorkloadRefusal, Box<StoredIntegration>)>> {
+        let now = self.environment.now();
         let evaluated = verify_times(&workload.claims, now)
-            .and_then(|times| match_trusts(&integration.trusts, &workload, times).map(drop));
+            .and_then(|times| match_trusts(&found.stored.integration.trusts, &workload, times).map(drop));
         match evaluated {
-            Err(refusal) => Err(Err((refusal, Box::new(integration)))),
-            Ok(()) => match integration.workload_principal(workload, seen, now) {
+            Err(refusal) => Err(Err((refusal, Box::new(found.stored)))),
+            Ok(()) => match found.workload_principal(workload, now) {
                 Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
                 Err(refusal) => Err(Ok(refusal)),
             },
@@ -126,9 +124,10 @@ impl Activations {
     async fn issuers_of(
         &self,
         token: &UnverifiedToken,
-        integration: &Integration,
+        integration: &StoredIntegration,
     ) -> Result<(Vec<StoredIssuer>, Vec<StoredIssuer>), Error> {
-        let names: BTreeSet<IssuerName> = integration.trusts.iter().map(|trust| trust.issuer.clone()).collect();
+        let names: BTreeSet<IssuerName> =
+            integration.integration.trusts.iter().map(|trust| trust.issuer.clone()).collect();
         if names.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
@@ -136,7 +135,7 @@ impl Activations {
         let (issuers, others): (Vec<_>, Vec<_>) = issuers.into_iter().partition(|stored| {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
-                && integration.trusts.iter().any(|trust| trust.issuer_id == stored.issuer.id)
+                && integration.integration.trusts.iter().any(|trust| trust.issuer_id == stored.issuer.id)
         });
         if issuers.iter().any(|stored| !stored.mac_is_valid(&*self.digester)) {
             self.digester.refresh().await?;
@@ -214,7 +213,7 @@ impl Activations {
     fn refuse_workload(
         &self,
         refusal: WorkloadRefusal,
-        integration: Option<&Integration>,
+        integration: Option<&StoredIntegration>,
         network: Option<Network>,
     ) -> Error {
         if let Some(integration) = integration {
@@ -231,7 +230,7 @@ impl Activations {
 
 /// Returns the reason why no issuer that the integration trusts has issued the token. `others` are those that it
 /// trusts, or that have the name of one.
-fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer], integration: &Integration) -> String {
+fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer], integration: &StoredIntegration) -> String {
     let Some(issuer) = &token.issuer else { return "it names no issuer that the integration trusts".to_owned() };
     let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));
     match near {

@@ -22,7 +22,7 @@ impl Inspector {
             named.extend(rows.iter().map(|row| (*row, (organization, id))));
         }
         let mut absent = Vec::new();
-        for row in ProtectedTable::ALL.into_iter().filter_map(|table| table.recorded) {
+        for row in ProtectedTable::ALL.into_iter().flat_map(|table| table.recorded).copied() {
             // Several entries of a subject follow each other.
             let mut places: Vec<_> = named.iter().filter(|(of, _)| *of == row).map(|(_, place)| *place).collect();
             places.dedup();

@@ -1,10 +1,9 @@
-//! Integrity check of lookup rows: addresses, codes and tokens are looked up in separate rows. Damage in these rows
+//! Integrity check of lookup rows: addresses and codes are looked up in separate rows. Damage in these rows
 //! locks out a user although the row itself is valid.
 
 use super::{Inspector, Seen, Violation};
 use crate::digest::DigestPurpose;
 use crate::error::Error;
-use crate::identity::audience_look_up;
 use crate::port::{InstanceRow, Lookup};
 
 impl Inspector {
@@ -19,13 +18,6 @@ impl Inspector {
                 // The address of a re-enrolment invitation leads to the account, not to the invitation.
                 let address = (!invitation.re_enrols()).then(|| address(invitation.grant.email.as_str()));
                 address.into_iter().chain([Lookup::EnrolmentCode(invitation.code)]).collect()
-            }
-            InstanceRow::Integration(stored) => {
-                let integration = &stored.integration;
-                let tokens = [Some(integration.token), integration.previous.as_ref().map(|previous| previous.digest)];
-                let name = Lookup::Name(integration.name.uniqueness_key());
-                let audience = audience_look_up(integration.id);
-                tokens.into_iter().flatten().chain([audience]).map(Lookup::Token).chain([name]).collect()
             }
             InstanceRow::Organization { .. } => vec![Lookup::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![Lookup::Owner],

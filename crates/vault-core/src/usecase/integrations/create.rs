@@ -1,18 +1,15 @@
 //! Creation of integrations and their tokens.
 
 use super::Integrations;
-use crate::audit::{AuditAction, RecordedRow, Subject};
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
-use crate::identity::Trusts;
 use crate::integration::{
-    Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns,
+    CreateIntegration, Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns,
+    StoredIntegration,
 };
-use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
 use crate::time::Timestamp;
-use crate::usecase::under_active_key;
 
 /// Request for a new integration.
 #[derive(Clone, Debug)]
@@ -34,7 +31,7 @@ pub struct CreateIntegrationRequest {
 /// A new integration.
 pub struct CreatedIntegration {
     /// The integration.
-    pub integration: Integration,
+    pub integration: StoredIntegration,
     /// Its token, if any, which is shown only once.
     pub token: Option<IntegrationToken>,
 }
@@ -44,7 +41,8 @@ impl Integrations {
     ///
     /// # Errors
     /// - [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at`, `/managed_by` and `/trusts/…`.
-    /// - Those of [`create_integration`](crate::port::IntegrationRepository::create_integration).
+    /// - [`Refusal::NameTaken`](crate::Refusal::NameTaken) if another integration of the organization has the name,
+    ///   [`Refusal::LimitReached`](crate::Refusal::LimitReached) if it has the largest number of integrations.
     pub async fn create(
         &self,
         principal: &Principal,
@@ -53,46 +51,25 @@ impl Integrations {
     ) -> Result<CreatedIntegration, Error> {
         Self::permit(principal, organization)?;
         let trusts = self.read_trusts(principal, organization, &request.trusts).await?;
-        under_active_key(&self.environment, &*self.digester, || {
-            self.create_once(principal, organization, &request, &trusts)
-        })
-        .await
-    }
-
-    async fn create_once(
-        &self,
-        principal: &Principal,
-        organization: OrganizationId,
-        request: &CreateIntegrationRequest,
-        trusts: &Trusts,
-    ) -> Result<CreatedIntegration, Error> {
         let now = self.environment.now();
-        let (name, patterns, managed_by) = read(request, now)?;
+        let (name, patterns, managed_by) = read(&request, now)?;
         // An integration without a token gets a random one that is not returned.
         let token = IntegrationToken::generate(&*self.entropy)?;
+        let id = IntegrationId::from_uuid(self.environment.ids.ordered(now));
         let integration = Integration {
-            id: IntegrationId::from_uuid(self.environment.ids.ordered(now)),
-            organization,
             name,
             patterns,
             expires_at: request.expires_at,
             state: IntegrationState::Active,
             token: token.digest(&*self.digester),
             previous: None,
-            trusts: trusts.clone(),
+            trusts,
             managed_by,
-            version: Integration::FIRST_VERSION,
             created_at: now,
         };
-        let state = integration.recorded(&*self.digester);
-        let affected = Subject::Integration(integration.id).left(RecordedRow::Integration, state);
-        let digest = integration.digest(&*self.digester);
-        let payload = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
-        let action = AuditAction::IntegrationCreated;
-        let command = self.environment.command(principal, Some(organization), action, affected, payload);
-        let created = Event::recorded(&command.audit);
-        self.store.create_integration(command).await?;
-        self.environment.emit(created);
+        let operation = CreateIntegration { organization, id, integration: integration.clone(), limit: self.limit };
+        self.operations.run(&self.environment, principal, operation).await?;
+        let integration = StoredIntegration { id, organization, version: 1, integration, last_used_at: None };
         Ok(CreatedIntegration { integration, token: request.token.then_some(token) })
     }
 }

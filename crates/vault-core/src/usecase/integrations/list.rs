@@ -4,9 +4,9 @@ use super::Integrations;
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
-use crate::integration::StoredIntegration;
+use crate::integration::{ListIntegrations, StoredIntegration};
 use crate::namespace::{FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace, Namespace};
-use crate::port::{List, NamePosition};
+use crate::port::NamePosition;
 use crate::principal::{Denial, Principal, Scope};
 use crate::role::Action;
 
@@ -24,14 +24,14 @@ impl Integrations {
     ) -> Result<Page<StoredIntegration>, Error> {
         Self::permit_scope(principal, Action::ManageIntegrations, scope)?;
         let after = self.position(ListName::Integrations, scope, page.cursor.as_deref()).await?;
-        let now = self.environment.now();
-        let query = List { principal: principal.clone(), of: scope, after, limit: page.rows(), now };
-        let Page { items, next } = Page::of(self.store.list_integrations(query).await?, &page, |last| {
+        let operation = ListIntegrations { scope, after, limit: page.rows() };
+        let listed = self.operations.run(&self.environment, principal, operation).await?;
+        let Page { items, next } = Page::of(listed, &page, |last| {
             let name = last.integration.name.uniqueness_key();
-            self.cursor(ListName::Integrations, scope, last.integration.organization, &name)
+            self.cursor(ListName::Integrations, scope, last.organization, &name)
         });
-        let shown = |row: StoredIntegration| StoredIntegration { integration: row.integration.shown(now), ..row };
-        Ok(Page { items: items.into_iter().map(shown).collect(), next })
+        let now = self.environment.now();
+        Ok(Page { items: items.into_iter().map(|row| row.shown(now)).collect(), next })
     }
 
     /// Reads a page of the organization's namespaces that have credentials or are frozen. Every role may read it.

@@ -10,7 +10,8 @@ mod list;
 mod trusts;
 mod usage;
 
-pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
+pub use crate::integration::IntegrationRef;
+pub use change::IntegrationEdit;
 pub use create::{CreateIntegrationRequest, CreatedIntegration};
 pub use usage::{IntegrationUsage, NamespaceDenial, NamespaceUsage, NamespaceUse};
 
@@ -19,7 +20,7 @@ use crate::audit::Origin;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::operation::Operations;
-use crate::port::{Entropy, IntegrationStore, KeyedDigester};
+use crate::port::{Entropy, IssuerRepository, KeyedDigester};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -32,7 +33,7 @@ pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
 #[derive(Clone)]
 pub struct Integrations {
     environment: Environment,
-    store: Arc<dyn IntegrationStore>,
+    store: Arc<dyn IssuerRepository>,
     operations: Operations,
     entropy: Arc<dyn Entropy>,
     digester: Arc<dyn KeyedDigester>,
@@ -43,11 +44,11 @@ impl Integrations {
     /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
-        store: Arc<dyn IntegrationStore>,
+        store: Arc<dyn IssuerRepository>,
         operations: Operations,
         entropy: Arc<dyn Entropy>,
-        digester: Arc<dyn KeyedDigester>,
     ) -> Self {
+        let digester = Arc::clone(&operations.digester);
         Self { environment, store, operations, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 

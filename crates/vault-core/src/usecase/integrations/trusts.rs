@@ -1,12 +1,12 @@
 //! Validation of requested trusts against the configured issuers.
 
-use super::{IntegrationRef, Integrations};
+use super::Integrations;
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, IssuerId, OrganizationId};
 use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
-use crate::integration::StoredIntegration;
-use crate::port::{Event, Find};
+use crate::integration::{FindIntegration, IntegrationRef, StoredIntegration};
+use crate::port::Event;
 use crate::principal::Principal;
 use serde_json::Value;
 
@@ -37,9 +37,8 @@ impl Integrations {
         integration: &IntegrationRef,
     ) -> Result<StoredIntegration, Error> {
         Self::permit(principal, organization)?;
-        let (principal, now) = (principal.clone(), self.environment.now());
-        let query = Find { principal, of: organization, key: integration.key()?, now };
-        Ok(self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?)
+        let operation = FindIntegration { organization, integration: integration.clone() };
+        self.operations.run(&self.environment, principal, operation).await
     }
 
     /// Authorizes the principal, because the port for issuers does not.

@@ -4,8 +4,8 @@ use super::Integrations;
 use crate::audit::AuditAction;
 use crate::error::Error;
 use crate::id::{IntegrationId, OrganizationId};
+use crate::integration::{CountActions, CountHours, CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
-use crate::port::{CountedPeriod, Find, HourlyActions, IntegrationActions};
 use crate::principal::{Principal, Scope};
 use crate::rhythm::Rhythm;
 use crate::role::Action;
@@ -101,9 +101,10 @@ impl Integrations {
         organization: OrganizationId,
         since: Option<Timestamp>,
     ) -> Result<Vec<(IntegrationId, IntegrationUsage)>, Error> {
-        let query = self.period(principal, organization, since, None)?;
+        let (_, period) = self.period(principal, organization, since, None)?;
         let mut usage = BTreeMap::<IntegrationId, IntegrationUsage>::new();
-        for actions in self.store.count_integration_actions(query).await? {
+        let operation = CountActions(organization, period);
+        for actions in self.operations.run(&self.environment, principal, operation).await? {
             usage.entry(actions.integration).or_default().add(&actions);
         }
         Ok(usage.into_iter().filter(|(_, usage)| *usage != IntegrationUsage::default()).collect())
@@ -121,10 +122,12 @@ impl Integrations {
         since: Option<Timestamp>,
         integration: Option<IntegrationId>,
     ) -> Result<NamespaceUsage, Error> {
-        let query = self.period(principal, organization, since, integration)?;
-        let (since, now) = (query.key.since, query.now);
-        let hours = self.store.count_hourly_actions(query.clone()).await?;
-        let actions = self.store.count_integration_actions(query).await?;
+        let (now, period) = self.period(principal, organization, since, integration)?;
+        let since = period.since;
+        let hours = CountHours(organization, period);
+        let hours = self.operations.run(&self.environment, principal, hours).await?;
+        let actions = CountActions(organization, period);
+        let actions = self.operations.run(&self.environment, principal, actions).await?;
         let today = now.millis_since(since) / (24 * HOUR_MILLIS);
         let is_activation = |action| action == AuditAction::NamespaceActivated;
         Ok(NamespaceUsage {
@@ -136,20 +139,19 @@ impl Integrations {
         })
     }
 
-    /// Returns the authorized query for the requests since `since`.
+    /// Returns the current time, and the period since `since`.
     fn period(
         &self,
         principal: &Principal,
         organization: OrganizationId,
         since: Option<Timestamp>,
         integration: Option<IntegrationId>,
-    ) -> Result<Find<CountedPeriod>, Error> {
+    ) -> Result<(Timestamp, CountedPeriod), Error> {
         Self::permit_scope(principal, Action::ManageIntegrations, Scope::One(organization))?;
         let now = self.environment.now();
         let earliest = now.plus_seconds(-LONGEST_PERIOD_SECONDS);
         let since = since.map_or(earliest, |since| since.max(earliest));
-        let key = CountedPeriod { since, integration };
-        Ok(Find { principal: principal.clone(), of: organization, key, now })
+        Ok((now, CountedPeriod { since, integration }))
     }
 }
 

@@ -9,7 +9,6 @@ use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
 use crate::federation::StoredFederationKey;
 use crate::id::KeyId;
-use crate::integration::StoredIntegration;
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::operation::{Reseal, Resealed};
@@ -314,13 +313,17 @@ impl InstanceRotation {
         }
     }
 
-    /// Seals the next entities again. Returns `None` if none remain.
+    /// Seals the next entities again that need it. Returns `None` if none remain.
     async fn reseal(&self) -> Result<Option<usize>, Error> {
         let mut entities = self.entities.lock().await;
-        let Entities::UpTo(after) = *entities else { return Ok(None) };
-        let step = self.keys.reseal(after).await?;
-        *entities = step.last.map_or(Entities::All, |last| Entities::UpTo(Some(last)));
-        Ok(step.last.map(|_| step.moved))
+        while let Entities::UpTo(after) = *entities {
+            let step = self.keys.reseal(after).await?;
+            *entities = step.last.map_or(Entities::All, |last| Entities::UpTo(Some(last)));
+            if step.moved > 0 {
+                return Ok(Some(step.moved));
+            }
+        }
+        Ok(None)
     }
 
     /// Destroys unused keys. Call it after every [`step`](Self::step) has returned `None`. Returns `None` if further
@@ -422,11 +425,6 @@ impl InstanceRotation {
                 let digest = signed(draft.mac_is_valid(owner, digester), made.digest, &draft.digest)?;
                 let draft = EnrolmentDraft { digest, ..made };
                 InstanceRow::Draft { organization: *organization, account: *account, draft }
-            }
-            InstanceRow::Integration(stored) => {
-                let digest =
-                    signed(stored.mac_is_valid(digester), stored.integration.digest(digester), &stored.digest)?;
-                InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
             }
             InstanceRow::FederationKey(stored) => {
                 let mac = signed(stored.mac_is_valid(digester), stored.key.sign(digester), &stored.mac)?;

@@ -29,6 +29,7 @@ use super::{AuditTally, Environment};
 use crate::audit::Origin;
 use crate::credential::VersionLimits;
 use crate::federation::FederationIssuer;
+use crate::operation::Operations;
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub struct Vault {
     store: Arc<dyn CredentialStore>,
     sealer: Arc<CountedSealer>,
     opener: Arc<dyn InformationOpener>,
+    operations: Operations,
     digester: Arc<dyn KeyedDigester>,
     probe: Option<Arc<dyn StorageProbe>>,
     limit: i64,
@@ -58,7 +60,7 @@ impl Vault {
         store: Arc<dyn CredentialStore>,
         sealer: Arc<dyn Sealer>,
         opener: Arc<dyn InformationOpener>,
-        digester: Arc<dyn KeyedDigester>,
+        operations: Operations,
     ) -> Self {
         let sealer =
             Arc::new(CountedSealer::new(environment.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
@@ -68,7 +70,8 @@ impl Vault {
             store,
             sealer,
             opener,
-            digester,
+            digester: Arc::clone(&operations.digester),
+            operations,
             probe: None,
             limit: DEFAULT_CREDENTIAL_LIMIT,
             version_limits: VersionLimits::default(),

@@ -5,10 +5,12 @@ use crate::audit::AuditAction;
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
+use crate::integration::IntegrationNames;
 use crate::port::{CredentialUse, List, UsePosition};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
+use std::collections::BTreeSet;
 
 impl Vault {
     /// Reads a page of the activations that issued the credential, newest first: the active ones, and those that
@@ -41,11 +43,17 @@ impl Vault {
         let now = self.environment.now();
         let query = List { principal: principal.clone(), of: (organization, id), after, limit: page.rows(), now };
         let uses = self.store.list_uses(query).await?.ok_or(Refusal::NotFound)?;
-        let page = Page::of(uses, &page, |last| {
+        let mut page = Page::of(uses, &page, |last| {
             let at = last.at.as_millis().to_be_bytes();
             let position = [id.as_bytes().as_slice(), &at, last.activation.as_bytes()].concat();
             cursor::encode_position(digester, ListName::Uses, scope, &position)
         });
+        let integrations = page.items.iter().map(|one| one.integration).collect::<BTreeSet<_>>().into_iter().collect();
+        let names = IntegrationNames { organization, integrations };
+        let names = self.operations.run(&self.environment, principal, names).await?;
+        for one in &mut page.items {
+            one.name = names.get(&one.integration).cloned();
+        }
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(page)
     }

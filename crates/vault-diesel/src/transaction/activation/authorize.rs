@@ -5,23 +5,24 @@ use super::super::authorize::is_active_organization;
 use crate::db::{Reply, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
 use crate::rows::lookup_of;
-use crate::schema::{activations, integrations, organizations};
+use crate::schema::{activations, entities, organizations};
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
 use diesel::{ExpressionMethods as _, QueryDsl as _, select};
 use futures_util::try_join;
-use vault_core::digest::Digest;
-use vault_core::entity::Index;
+use vault_core::entity::{Index, Kind};
 use vault_core::id::ActivationId;
 use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
 /// When the integration's current token was last used, in milliseconds; or why the integration is not authorized.
 pub(super) type Authorization = Result<Option<i64>, IntegrationRefusal>;
 
-type Evaluated = Option<(Column<Digest>, Option<i64>)>;
+/// Sealed document and last use of an integration.
+type Evaluated = Option<(Vec<u8>, Option<i64>)>;
 
 /// An activation, if it is the integration's.
 #[auto_type(no_type_alias)]
@@ -33,11 +34,12 @@ pub(super) fn own_activation(organization: IdBytes, integration: IdBytes, activa
 }
 
 #[auto_type(no_type_alias)]
-fn evaluated_of(organization: IdBytes, integration: IdBytes) -> _ {
-    integrations::table
-        .filter(integrations::organization_id.eq(organization))
-        .filter(integrations::id.eq(integration))
-        .select((integrations::digest, integrations::last_used_at))
+fn evaluated_of(organization: IdBytes, kind: &'static str, integration: IdBytes) -> _ {
+    entities::table
+        .filter(entities::organization_id.eq(organization))
+        .filter(entities::kind.eq(kind))
+        .filter(entities::id.eq(integration))
+        .select((entities::sealed, entities::last_used_at))
 }
 
 /// Authorizes an integration for a transaction that only reads, in one snapshot.
@@ -46,7 +48,7 @@ pub(super) async fn authorize(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Authorization, Failure> {
-    let row = evaluated_of(principal.organization.stored(), principal.integration.stored());
+    let row = evaluated_of(principal.organization.stored(), Kind::Integration.as_str(), principal.integration.stored());
     authorize_by(tx, tx.first(locked(row, Unlocked)), principal, now).await
 }
 
@@ -58,7 +60,7 @@ pub(super) async fn authorize_and_lock(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Authorization, Failure> {
-    let row = evaluated_of(principal.organization.stored(), principal.integration.stored());
+    let row = evaluated_of(principal.organization.stored(), Kind::Integration.as_str(), principal.integration.stored());
     authorize_by(tx, tx.first(locked(row, Update)), principal, now).await
 }
 
@@ -74,7 +76,7 @@ pub(super) async fn authorize_and_share(
     let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
     let is_active = activations::expires_at.gt(now.as_millis());
     let active = own_activation(organization, integration, activation.stored()).filter(is_active);
-    let row = locked(evaluated_of(organization, integration).filter(exists(active)), Share);
+    let row = locked(evaluated_of(organization, Kind::Integration.as_str(), integration).filter(exists(active)), Share);
     let (evaluated, state) = read_both(tx, tx.first(row), principal).await?;
     match evaluated {
         None => authorize(tx, principal, now).await,
@@ -117,10 +119,10 @@ fn decide(
     state: State,
     now: Timestamp,
 ) -> Result<Authorization, Failure> {
-    let (digest, last_used_at) = evaluated.unzip();
+    let (sealed, last_used_at) = evaluated.unzip();
     let facts = IntegrationFacts {
-        digest: digest.map(|digest| digest.decode("integrations", &principal.integration, "digest")).transpose()?,
+        sealed: sealed.map(Blob::from_bytes),
         organization_active: is_active_organization(principal.organization, state)?,
     };
-    Ok(check_integration(principal, facts, now).map(|()| last_used_at.flatten()))
+    Ok(check_integration(principal, &facts, now).map(|()| last_used_at.flatten()))
 }

@@ -3,17 +3,18 @@
 use super::super::Transaction;
 use super::super::audit::AuditRecorder;
 use super::super::credential::sealed::{SealedRow, with_secrets};
-use super::super::integration::row::integration_of;
 use super::active::active_of;
 use super::authorize::{authorize_and_lock, is_frozen};
 use crate::db::{Tx, narrow};
 use crate::failure::Failure;
-use crate::schema::{activations, credentials, integrations};
+use crate::rows::entity_of;
+use crate::schema::{activations, credentials, entities};
 use crate::stored::StoredId as _;
 use diesel::result::Error;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use futures_util::try_join;
 use vault_core::activation::{ActivationFacts, check_activation};
+use vault_core::entity::Kind;
 use vault_core::integration::{IntegrationPrincipal, TokenSlot};
 use vault_core::port::{FetchCredentials, FetchedCredential, ForIntegration};
 use vault_core::principal::Denial;
@@ -72,8 +73,9 @@ async fn record_use(
 ) -> Result<(), Failure> {
     let minute = now.floor_to_minute().as_millis();
     if principal.slot == TokenSlot::Current && last_used_at.is_none_or(|last| last < minute) {
-        let row = diesel::update(integration_of(principal.organization.stored(), principal.integration.stored()));
-        tx.execute(row.set(integrations::last_used_at.eq(minute))).await?;
+        let (organization, id) = (principal.organization.stored(), principal.integration.stored());
+        let row = diesel::update(entity_of(organization, Kind::Integration.as_str(), id));
+        tx.execute(row.set(entities::last_used_at.eq(minute))).await?;
     }
     Ok(())
 }

@@ -5,15 +5,13 @@ use super::super::authorize::authorize;
 use super::row;
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
-use crate::schema::{credential_uses, integrations};
+use crate::schema::credential_uses;
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
-    Queryable, Selectable, SelectableHelper as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
 };
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
-use vault_core::integration::IntegrationName;
 use vault_core::port::{CredentialUse, List, UsePosition};
 use vault_core::time::Timestamp;
 
@@ -43,22 +41,19 @@ impl Read for List<UsePosition, (OrganizationId, CredentialId)> {
         }
         let at = self.after.map_or(i64::MAX, |after| after.at.as_millis());
         let activation = self.after.map_or(AFTER_ALL_IDS, |after| after.activation.stored());
-        let of_both = integrations::organization_id.eq(credential_uses::organization_id);
-        let is_integration = of_both.and(integrations::id.eq(credential_uses::integration_id));
         let same_moment = credential_uses::at.eq(at).and(credential_uses::activation_id.lt(activation));
         let newest_first = credential_uses::table
-            .left_join(integrations::table.on(is_integration))
             .filter(credential_uses::organization_id.eq(organization.stored()))
             .filter(credential_uses::id.eq(id.stored()))
             .filter(credential_uses::at.lt(at).or(same_moment))
             .order((credential_uses::at.desc(), credential_uses::activation_id.desc()))
-            .select((UseRow::as_select(), integrations::name.nullable()));
+            .select(UseRow::as_select());
         let rows = tx.page(newest_first, self.limit).await?;
-        rows.into_iter().map(|(row, name)| decode(id, row, name)).collect::<Result<_, Failure>>().map(Some)
+        rows.into_iter().map(|row| decode(id, row)).collect::<Result<_, Failure>>().map(Some)
     }
 }
 
-fn decode(id: CredentialId, row: UseRow, name: Option<Column<IntegrationName>>) -> Result<CredentialUse, Failure> {
+fn decode(id: CredentialId, row: UseRow) -> Result<CredentialUse, Failure> {
     const TABLE: &str = "credential_uses";
     Ok(CredentialUse {
         activation: row.activation_id.decode(TABLE, &id, "activation_id")?,
@@ -67,7 +62,7 @@ fn decode(id: CredentialId, row: UseRow, name: Option<Column<IntegrationName>>) 
         ended_at: row.ended_at.map(Timestamp::from_millis),
         version: row.version,
         integration: row.integration_id.decode(TABLE, &id, "integration_id")?,
-        name: name.map(|name| name.decode("integrations", &id, "name")).transpose()?,
+        name: None,
         form: row.form.decode(TABLE, &id, "form")?,
         purpose: row.purpose.map(|purpose| purpose.decode(TABLE, &id, "purpose")).transpose()?,
         workload: row.workload,

@@ -9,7 +9,6 @@ use super::super::audit::AuditRecorder;
 use super::super::credential::labels;
 use super::super::credential::row::credential_of;
 use super::super::federation::FederationKeyRow;
-use super::super::integration::row::IntegrationRow;
 use super::super::receiver::row::ReceiverRow;
 use super::super::{Read, Transaction};
 use super::key_columns;
@@ -17,8 +16,8 @@ use super::keys::{ReadOrganizationKeys, insert_instance_key};
 use crate::db::{Db, KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, credentials, enrolment_drafts, federation_keys, instance, instance_keys, integrations, invitations,
-    organization_keys, organizations, pending_seeds, receivers, retiring_instance_keys,
+    accounts, credentials, enrolment_drafts, federation_keys, instance, instance_keys, invitations, organization_keys,
+    organizations, pending_seeds, receivers, retiring_instance_keys,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, place_of};
 use diesel::{
@@ -175,11 +174,6 @@ async fn read(
             let rows = rows.order((enrolment_drafts::organization_id, enrolment_drafts::account_id));
             let rows: Vec<AccountDraftRow> = tx.page(rows.select(AccountDraftRow::as_select()), limit).await?;
             rows.into_iter().map(AccountDraftRow::decode).collect()
-        }
-        InstancePart::Integrations => {
-            let rows = integrations::table.filter(following).order((integrations::organization_id, integrations::id));
-            let rows: Vec<IntegrationRow> = tx.page(rows.select(IntegrationRow::as_select()), limit).await?;
-            rows.into_iter().map(|row| Ok(InstanceRow::Integration(Box::new(row.decode()?)))).collect()
         }
         InstancePart::Receivers => {
             let rows = receivers::table.filter(following).order((receivers::organization_id, receivers::id));

@@ -7,8 +7,7 @@
 use crate::db::Parts;
 use crate::schema::{
     accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, federation_keys,
-    idempotency_keys, instance_keys, integrations, invitations, organization_keys, organizations, pending_seeds,
-    receivers, sessions,
+    idempotency_keys, instance_keys, invitations, organization_keys, organizations, pending_seeds, receivers, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -42,7 +41,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 25] = [
+const COLUMNS: [KeyColumn; 24] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -54,7 +53,6 @@ const COLUMNS: [KeyColumn; 25] = [
     of(Instance, "enrolment_drafts", enrolment_drafts::password, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
-    of(Instance, "integrations", integrations::digest_key_id, ById),
     of(Instance, "entities", entities::sealed, InBlob),
     of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
     of(Instance, "federation_keys", federation_keys::private_key, InBlob),
@@ -217,10 +215,6 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(enrolment_drafts::seed, draft.seed.blob.as_bytes()),
             bytes(enrolment_drafts::digest, draft.digest.code.as_bytes()),
             key(enrolment_drafts::digest_key_id, draft.digest.key),
-        ],
-        InstanceRow::Integration(stored) => vec![
-            bytes(integrations::digest, stored.digest.code.as_bytes()),
-            key(integrations::digest_key_id, stored.digest.key),
         ],
         InstanceRow::Receiver(stored) => vec![
             bytes(receivers::address, stored.target.address.as_bytes()),

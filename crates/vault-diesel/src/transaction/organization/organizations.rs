@@ -4,22 +4,23 @@ use super::super::audit::AuditRecorder;
 use super::super::authorize::organization_of;
 use super::super::credential::count;
 use super::super::instance_key::require_active;
-use super::super::integration::row as integration_row;
 use super::super::login::attempts;
 use super::super::{Read, Transaction};
 use super::{erasure, keys};
 use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
+use crate::rows::lock_all;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, entities, event_deliveries, hourly_counts, integration_tokens, integrations,
-    invitations, invited_addresses, lookups, organization_keys, organization_names, organizations, pending_seeds,
-    receivers, recovery_codes, sessions,
+    enrolment_codes, enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, invitations,
+    invited_addresses, lookups, organization_keys, organization_names, organizations, pending_seeds, receivers,
+    recovery_codes, sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::{
     ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, delete, insert_into,
 };
+use vault_core::entity::Kind;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::port::{CreateOrganization, DeleteOrganization, SetOrganizationState};
@@ -146,7 +147,7 @@ impl Transaction for SetOrganizationState {
         }
         if self.state == OrganizationState::Disabled {
             tx.execute(delete(sessions::table.filter(sessions::organization_id.eq(organization)))).await?;
-            integration_row::lock_all(tx, self.organization).await?;
+            lock_all(tx, self.organization, Kind::Integration).await?;
         }
         audit.record(tx, &self.audit).await?;
         Ok(true)
@@ -168,7 +169,7 @@ impl Transaction for DeleteOrganization {
         let _owned: Vec<AnyId> = tx.load(locked(owned, Update)).await?;
         let invited = invitations::table.filter(invitations::organization_id.eq(of)).select(invitations::code);
         let codes: Vec<Vec<u8>> = tx.load(locked(invited, Update)).await?;
-        integration_row::lock_all(tx, self.organization).await?;
+        lock_all(tx, self.organization, Kind::Integration).await?;
         for code in codes {
             tx.execute(delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code)))).await?;
         }
@@ -178,8 +179,7 @@ impl Transaction for DeleteOrganization {
         tx.execute(delete(invitations::table.filter(invitations::organization_id.eq(of)))).await?;
         tx.execute(delete(hourly_counts::table.filter(hourly_counts::organization_id.eq(of)))).await?;
         tx.execute(delete(check_requests::table.filter(check_requests::organization_id.eq(of)))).await?;
-        tx.execute(delete(integration_tokens::table.filter(integration_tokens::organization_id.eq(of)))).await?;
-        tx.execute(delete(integrations::table.filter(integrations::organization_id.eq(of)))).await?;
+        tx.execute(delete(global_lookups::table.filter(global_lookups::organization_id.eq(of)))).await?;
         tx.execute(delete(lookups::table.filter(lookups::organization_id.eq(of)))).await?;
         tx.execute(delete(entities::table.filter(entities::organization_id.eq(of)))).await?;
         attempts::lock_all_of_organization(tx, self.organization).await?;

@@ -8,17 +8,14 @@ use super::row::{self, ReceiverRow};
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::new_row::Never;
-use crate::schema::{
-    account_notices, attempt_classes, credentials, event_deliveries, event_position, integrations, receivers,
-};
+use crate::schema::{account_notices, attempt_classes, credentials, event_deliveries, event_position, receivers};
 use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, CredentialId, IntegrationId, OrganizationId, ReceiverId};
-use vault_core::integration::{IntegrationName, IntegrationState};
+use vault_core::id::{AccountId, CredentialId, OrganizationId, ReceiverId};
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS};
 use vault_core::namespace::Namespace;
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -136,68 +133,39 @@ impl Read for AllReceivers {
     }
 }
 
-/// Credentials and integrations of an organization that expire in a period.
+/// Credentials of an organization that expire in a period.
 impl Read for FindExpiring {
     type Outcome = Vec<Expiring>;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<Expiring>, Failure> {
-        let mut found = expiring_credentials(tx, self).await?;
-        found.extend(expiring_integrations(tx, self).await?);
-        Ok(found)
+        let FindExpiring { organization, after, until, limit } = *self;
+        let rows = credentials::table
+            .filter(credentials::organization_id.eq(organization.stored()))
+            .filter(credentials::expires_at.gt(after.as_millis()))
+            .filter(credentials::expires_at.le(until.as_millis()))
+            .filter(credentials::expires_at.lt(Never))
+            .order((credentials::expires_at, credentials::id))
+            .select((
+                credentials::id,
+                credentials::kind,
+                credentials::namespace,
+                credentials::expires_at,
+                credentials::created_at,
+            ));
+        type Row = (Column<CredentialId>, Column<CredentialType>, Column<Namespace>, i64, i64);
+        let decode = |(id, kind, namespace, expires_at, known_since): Row| {
+            let id = id.decode("credentials", &organization, "id")?;
+            let kind = kind.decode("credentials", &id, "type")?.as_str().to_owned();
+            let namespace = namespace.decode("credentials", &id, "namespace")?.as_str().to_owned();
+            Ok(Expiring {
+                organization,
+                object: ExpiringObject::Credential(id, kind, namespace),
+                expires_at: Timestamp::from_millis(expires_at),
+                known_since: Timestamp::from_millis(known_since),
+            })
+        };
+        tx.page(rows, limit).await?.into_iter().map(decode).collect()
     }
-}
-
-async fn expiring_credentials(tx: &Tx<'_>, query: &FindExpiring) -> Result<Vec<Expiring>, Failure> {
-    let FindExpiring { organization, after, until, limit } = *query;
-    let rows = credentials::table
-        .filter(credentials::organization_id.eq(organization.stored()))
-        .filter(credentials::expires_at.gt(after.as_millis()))
-        .filter(credentials::expires_at.le(until.as_millis()))
-        .filter(credentials::expires_at.lt(Never))
-        .order((credentials::expires_at, credentials::id))
-        .select((
-            credentials::id,
-            credentials::kind,
-            credentials::namespace,
-            credentials::expires_at,
-            credentials::created_at,
-        ));
-    type Row = (Column<CredentialId>, Column<CredentialType>, Column<Namespace>, i64, i64);
-    let decode = |(id, kind, namespace, expires_at, known_since): Row| {
-        let id = id.decode("credentials", &organization, "id")?;
-        let kind = kind.decode("credentials", &id, "type")?.as_str().to_owned();
-        let namespace = namespace.decode("credentials", &id, "namespace")?.as_str().to_owned();
-        Ok(Expiring {
-            organization,
-            object: ExpiringObject::Credential(id, kind, namespace),
-            expires_at: Timestamp::from_millis(expires_at),
-            known_since: Timestamp::from_millis(known_since),
-        })
-    };
-    tx.page(rows, limit).await?.into_iter().map(decode).collect()
-}
-
-async fn expiring_integrations(tx: &Tx<'_>, query: &FindExpiring) -> Result<Vec<Expiring>, Failure> {
-    let FindExpiring { organization, after, until, limit } = *query;
-    let rows = integrations::table
-        .filter(integrations::organization_id.eq(organization.stored()))
-        .filter(integrations::state.eq(IntegrationState::Active.as_str()))
-        .filter(integrations::expires_at.gt(after.as_millis()))
-        .filter(integrations::expires_at.le(until.as_millis()))
-        .order((integrations::expires_at, integrations::id))
-        .select((integrations::id, integrations::name, integrations::expires_at, integrations::created_at));
-    type Row = (Column<IntegrationId>, Column<IntegrationName>, Option<i64>, i64);
-    let decode = |(id, name, expires_at, known_since): Row| {
-        let id = id.decode("integrations", &organization, "id")?;
-        let name = name.decode("integrations", &id, "name")?.to_string();
-        Ok(Expiring {
-            organization,
-            object: ExpiringObject::Integration(id, name),
-            expires_at: Timestamp::from_millis(expires_at.unwrap_or(i64::MAX)),
-            known_since: Timestamp::from_millis(known_since),
-        })
-    };
-    tx.page(rows, limit).await?.into_iter().map(decode).collect()
 }
 
 /// Notices of all accounts in a period.

@@ -28,7 +28,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let change = async move { integrations.change(&principal.into(), organization, &integration, edit).await };
     let changed = api.complete(call, change).await?;
 
-    answer::object(StatusCode::OK, &item(&changed.integration, api.parts.integrations.now()))
+    answer::object(StatusCode::OK, &item(&changed, api.parts.integrations.now()))
 }
 
 /// Parses the changes. Namespaces are validated here as well as in the use case, so that all errors are reported

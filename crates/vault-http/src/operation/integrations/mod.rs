@@ -13,7 +13,7 @@ use crate::answer::time_text;
 use crate::route::RequestPath;
 use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
-use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
+use vault_core::integration::{IntegrationToken, NamespacePatterns, StoredIntegration};
 use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::IntegrationRef;
 
@@ -23,9 +23,10 @@ fn named(place: RequestPath<'_>) -> IntegrationRef {
 }
 
 /// Converts an integration and its token, which is shown only once.
-pub fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
+pub fn issued(stored: &StoredIntegration, token: Option<&IntegrationToken>) -> IssuedIntegration {
+    let integration = &stored.integration;
     IssuedIntegration {
-        id: integration.id.to_string(),
+        id: stored.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
         token: token.map(|token| token.text().clone().into()),
@@ -38,7 +39,7 @@ pub fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> Is
 pub fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {
-        id: integration.id.to_string(),
+        id: stored.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
         state: integration.state_at(now).to_owned(),

@@ -24,10 +24,9 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let (integrations, organization) = (api.parts.integrations.for_request(call.origin), principal.organization);
 
     let rotate = async move { integrations.rotate(&principal.into(), organization, &integration, overlap).await };
-    let rotated = api.complete(call, rotate).await?;
+    let (rotated, token) = api.complete(call, rotate).await?;
 
-    let token = rotated.token.ok_or_else(|| ProblemResponse::internal().caused_by("a rotation without a token"))?;
-    answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, Some(&token)))
+    answer::secret(StatusCode::OK, &issued(&rotated, Some(&token)))
 }
 
 /// Parses the remaining validity of the current token, or returns the default.

@@ -1,8 +1,6 @@
 //! Counts of audit entries of integrations.
 
-use super::super::Read;
-use super::super::authorize::authorize;
-use crate::db::{Db, Tx};
+use crate::db::Db;
 use crate::failure::Failure;
 use crate::stored::{Column, Id, IdBytes, StoredId as _};
 use diesel::QueryResult;
@@ -10,8 +8,9 @@ use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Nullable, Text};
 use vault_core::audit::AuditAction;
 use vault_core::id::{AuditId, IntegrationId, OrganizationId};
+use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CountedPeriod, Find, HourlyActions, IntegrationActions};
+
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "audit";
@@ -28,9 +27,9 @@ struct Entries {
 }
 
 impl Entries {
-    fn of(query: &Find<CountedPeriod>, millis: i64) -> Self {
-        let CountedPeriod { since, integration } = query.key;
-        let (organization, from) = (query.of.stored(), AuditId::first_at(since).stored());
+    fn of(organization: OrganizationId, period: CountedPeriod, millis: i64) -> Self {
+        let CountedPeriod { since, integration } = period;
+        let (organization, from) = (organization.stored(), AuditId::first_at(since).stored());
         let all = || [0, u8::MAX].map(|byte| IntegrationId::from_bytes([byte; 16]));
         let integrations = integration.map_or_else(all, |one| [one; 2]).map(|id| id.stored());
         Self { organization, from, integrations, since: since.as_millis(), millis }
@@ -69,8 +68,15 @@ impl Entries {
     }
 }
 
+/// The entries by integration, namespace, action and day.
 #[derive(Clone, Copy, Debug, QueryId)]
-struct ByDay(Entries);
+pub(super) struct ByDay(Entries);
+
+impl ByDay {
+    pub(super) fn of(organization: OrganizationId, period: CountedPeriod) -> Self {
+        Self(Entries::of(organization, period, 24 * HOUR_MILLIS))
+    }
+}
 
 impl Query for ByDay {
     type SqlType = (Id, Nullable<Text>, Text, BigInt, BigInt, BigInt, BigInt);
@@ -82,8 +88,15 @@ impl QueryFragment<Db> for ByDay {
     }
 }
 
+/// The entries by action and hour.
 #[derive(Clone, Copy, Debug, QueryId)]
-struct ByHour(Entries);
+pub(super) struct ByHour(Entries);
+
+impl ByHour {
+    pub(super) fn of(organization: OrganizationId, period: CountedPeriod) -> Self {
+        Self(Entries::of(organization, period, HOUR_MILLIS))
+    }
+}
 
 impl Query for ByHour {
     type SqlType = (Text, BigInt, BigInt);
@@ -97,21 +110,7 @@ impl QueryFragment<Db> for ByHour {
 
 const HOUR_MILLIS: i64 = 3_600_000;
 
-/// The entries by integration, namespace, action and day.
-pub(crate) struct CountActions(pub(crate) Find<CountedPeriod>);
-
-impl Read for CountActions {
-    type Outcome = Vec<IntegrationActions>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<IntegrationActions>, Failure> {
-        authorize(tx, &self.0.principal, self.0.now).await?;
-        let rows: Vec<DayRow> = tx.load(ByDay(Entries::of(&self.0, 24 * HOUR_MILLIS))).await?;
-        let known = rows.into_iter().filter_map(|row| Some((AuditAction::parse(&row.2)?, row)));
-        known.map(|(action, row)| decode(self.0.of, action, row)).collect()
-    }
-}
-
-type DayRow = (Column<IntegrationId>, Option<Column<Namespace>>, String, i64, i64, i64, i64);
+pub(super) type DayRow = (Column<IntegrationId>, Option<Column<Namespace>>, String, i64, i64, i64, i64);
 
 fn decode(of: OrganizationId, action: AuditAction, row: DayRow) -> Result<IntegrationActions, Failure> {
     let (integration, namespace, _, day, count, first_at, last_at) = row;
@@ -126,18 +125,14 @@ fn decode(of: OrganizationId, action: AuditAction, row: DayRow) -> Result<Integr
     })
 }
 
-/// The entries by action and hour.
-pub(crate) struct CountHours(pub(crate) Find<CountedPeriod>);
+pub(super) fn decode_days(of: OrganizationId, rows: Vec<DayRow>) -> Result<Vec<IntegrationActions>, Failure> {
+    let known = rows.into_iter().filter_map(|row| Some((AuditAction::parse(&row.2)?, row)));
+    known.map(|(action, row)| decode(of, action, row)).collect()
+}
 
-impl Read for CountHours {
-    type Outcome = Vec<HourlyActions>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<HourlyActions>, Failure> {
-        authorize(tx, &self.0.principal, self.0.now).await?;
-        let rows: Vec<(String, i64, i64)> = tx.load(ByHour(Entries::of(&self.0, HOUR_MILLIS))).await?;
-        let known = |(action, hour, count): (String, i64, i64)| {
-            AuditAction::parse(&action).map(|action| HourlyActions { action, hour, count })
-        };
-        Ok(rows.into_iter().filter_map(known).collect())
-    }
+pub(super) fn decode_hours(rows: Vec<(String, i64, i64)>) -> Vec<HourlyActions> {
+    let known = |(action, hour, count): (String, i64, i64)| {
+        AuditAction::parse(&action).map(|action| HourlyActions { action, hour, count })
+    };
+    rows.into_iter().filter_map(known).collect()
 }
