@@ -15,13 +15,6 @@ use vault_tests::tls::{Identity, certificate_file, key_file, put, serve};
 use vault_tests::wire::request;
 use vault_tests::{Database, Vault};
 
-/// Returns the sum of the metric `name` for all labels.
-fn metric(server: &Server, name: &str) -> u64 {
-    let text = server.admin_client().get("/metrics").send().expect(200).text();
-    let samples = text.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with([' ', '{']));
-    samples.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
-}
-
 /// Waits until `condition` is true.
 #[track_caller]
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -92,7 +85,6 @@ fn non_tls_connection_is_closed() {
         assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
     }
     assert!(server.is_alive() && identity.is_shown_by(&server));
-    assert_eq!(metric(&server, "orgvault_tls_handshakes_failed_total"), sent.len() as u64);
     assert!(!server.log_text().contains("panicked"));
 }
 
@@ -128,7 +120,6 @@ fn a84_slow_handshakes_are_disconnected() {
         let _ = socket.read_to_end(&mut Vec::new());
     }
     assert!(start.elapsed() < Duration::from_secs(300), "one after the other they would take 1,000 s");
-    wait_until("all are counted", || metric(&server, "orgvault_tls_handshakes_failed_total") >= 200);
 }
 
 #[test]

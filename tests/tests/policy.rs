@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use vault_http::routes;
+use vault_http::{Access, routes};
 use vault_tests::policy::{Caller, POLICY, Rule};
 use vault_tests::samples::small;
 use vault_tests::{Account, ActivationListener, Answer, Client, Database, Session, Vault};
@@ -27,7 +27,7 @@ fn public_routes_are_marked_public() {
         assert_eq!(public, rule.expected(Caller::Anonymous) == rule.granted, "public or with a token: {route:?}");
         let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation)
             || route.operation.starts_with("show-federation-");
-        assert_eq!(route.is_open, public && !free, "{route:?}");
+        assert_eq!(route.access == Access::Limited, public && !free, "{route:?}");
     }
 }
 

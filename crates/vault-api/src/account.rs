@@ -1,6 +1,7 @@
 //! Requests and responses of `…/accounts`, which admins of an organization manage.
 
 use crate::WireSecret;
+use crate::member::present;
 use serde::{Deserialize, Serialize};
 
 /// An account, or an invitation that was not accepted yet.
@@ -90,10 +91,10 @@ pub struct ReEnrolment {
 #[serde(deny_unknown_fields)]
 pub struct ChangeAccountRequest {
     /// New role: `admin`, `editor` or `viewer`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub role: Option<String>,
     /// New state: `active` or `disabled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<String>,
 }
 

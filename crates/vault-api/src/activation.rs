@@ -1,5 +1,6 @@
 //! Requests and responses of `…/activations`, which integrations send to the activation listener.
 
+use crate::member::{present, whole};
 use crate::{CheckItem, WireJson};
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +12,13 @@ pub struct ActivateRequest {
     /// Namespace.
     pub namespace: String,
     /// Purpose, which the audit log records.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub purpose: Option<String>,
     /// Requested lifetime in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub ttl: Option<i64>,
     /// Requested form: `raw`, `short` or `prefer-short`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub vend: Option<String>,
 }
 
@@ -27,7 +28,7 @@ pub struct ActivateRequest {
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
     /// Requested lifetime from now, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub ttl: Option<i64>,
 }
 
@@ -94,10 +95,10 @@ pub struct CheckRequest {
     /// its credential.
     pub operations: Vec<String>,
     /// Planned end of the job in RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub until: Option<String>,
     /// Form that the job's activation will request: `raw`, `short` or `prefer-short`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub vend: Option<String>,
 }
 

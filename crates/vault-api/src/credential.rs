@@ -1,5 +1,6 @@
 //! Requests and responses of `…/organization-vault`.
 
+use crate::member::{number, present, whole};
 use crate::{WireJson, WireSecret};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 /// A credential to save. `D` is what represents its data, `L` what represents its labels.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, bound(deserialize = "D: Deserialize<'de>, L: Deserialize<'de>"))]
 pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
     /// Credential type: `s3`, `azure_identity`, `gcs`, `direct-link`, `s3-federated`, `azure-federated` or
     /// `gcs-federated`.
@@ -19,16 +20,16 @@ pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
     /// Data in the format of the type.
     pub data: D,
     /// Labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub labels: Option<L>,
     /// Description of its use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub description: Option<String>,
     /// Declared expiry in RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub expires_at: Option<String>,
     /// Forms in which it may be issued: `any` or `short`. Default: `any`, or `short` for a keyless type.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub vend: Option<String>,
 }
 
@@ -42,20 +43,21 @@ impl<D, L> SaveRequest<D, L> {
 
 /// A merge patch (RFC 7396) of a credential's metadata: an absent field is unchanged, `Some(None)` removes it. `L` is
 /// what represents the labels.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, bound(deserialize = "L: Deserialize<'de>"))]
 pub struct DescribeRequest<L = BTreeMap<String, Option<String>>> {
     /// Labels to set or, if the value is `null`, to remove.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub labels: Option<L>,
     /// Description of its use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub description: Option<Option<String>>,
     /// Declared expiry of the current version in RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub expires_at: Option<Option<String>>,
     /// Forms in which it may be issued: `any` or `short`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub vend: Option<String>,
 }
 
@@ -129,10 +131,10 @@ pub struct ReplaceRequest<D = WireJson> {
     /// All data, in the format of the credential type.
     pub data: D,
     /// Declared expiry of the data in RFC 3339.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub expires_at: Option<String>,
     /// `true` to stage the new version without promoting it. Default: `false`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub stage: Option<bool>,
 }
 
@@ -152,6 +154,7 @@ pub struct ReplacedCredential {
 #[serde(deny_unknown_fields)]
 pub struct PromoteRequest {
     /// Version number.
+    #[serde(deserialize_with = "number")]
     pub version: i64,
 }
 
@@ -178,7 +181,7 @@ pub struct MatchedCredential {
 #[serde(deny_unknown_fields)]
 pub struct CheckCredentialRequest {
     /// Version number. Default: the staged version, otherwise the current one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub version: Option<i64>,
 }
 

@@ -1,6 +1,7 @@
 //! Requests and responses of `…/integrations`, which admins of an organization manage.
 
 use crate::WireSecret;
+use crate::member::{present, whole};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -8,23 +9,23 @@ use std::collections::BTreeMap;
 /// A new integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct CreateIntegrationRequest {
+#[serde(deny_unknown_fields, bound(deserialize = "T: Deserialize<'de>"))]
+pub struct CreateIntegrationRequest<T = TrustRequest> {
     /// Name, unique within the organization.
     pub name: String,
     /// Namespaces that it may activate: names, or a prefix and `/*` for all below it.
     pub namespaces: Vec<String>,
     /// Expiry in RFC 3339. Default: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub expires_at: Option<String>,
     /// `false` creates no token, so that only trusted workloads can use it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub token: Option<bool>,
     /// Workloads that may use it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trusts: Option<Vec<TrustRequest>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub trusts: Option<Vec<T>>,
     /// Document set that manages the object, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub managed_by: Option<String>,
 }
 
@@ -79,17 +80,17 @@ pub struct IssuerItem {
 #[serde(deny_unknown_fields)]
 pub struct ChangeIntegrationRequest {
     /// New state: `active` or `disabled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<String>,
     /// New patterns.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub namespaces: Option<Vec<String>>,
     /// New expiry in RFC 3339. The server also accepts `null` for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub expires_at: Option<Option<String>>,
     /// Document set that manages it. The server also accepts `null` for none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub managed_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub managed_by: Option<Option<String>>,
 }
 
 /// A rotation of an integration's token. The body is optional.
@@ -98,7 +99,7 @@ pub struct ChangeIntegrationRequest {
 #[serde(deny_unknown_fields)]
 pub struct RotateIntegrationRequest {
     /// Time for which the current token stays valid, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub overlap: Option<i64>,
 }
 

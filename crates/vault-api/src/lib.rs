@@ -28,6 +28,7 @@ mod credential;
 mod enrolment;
 mod integration;
 mod login;
+mod member;
 mod own_account;
 mod probe;
 mod problem;

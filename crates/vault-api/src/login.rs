@@ -1,6 +1,7 @@
 //! Request and response of `POST {base_url}/login`.
 
 use crate::WireSecret;
+use crate::member::whole;
 use serde::{Deserialize, Serialize};
 
 /// Constant value of [`LoginResponse::token_type`].
@@ -18,7 +19,7 @@ pub struct LoginRequest {
     /// The six digits of a time-based code, or a recovery code.
     pub passcode: WireSecret,
     /// Requested lifetime of the token in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole")]
     pub ttl: Option<i64>,
 }
 

@@ -1,6 +1,7 @@
 //! Requests and responses of `…/receivers`: notifications, which admins of an organization manage.
 
 use crate::WireSecret;
+use crate::member::present;
 use serde::{Deserialize, Serialize};
 
 /// A new receiver.
@@ -11,13 +12,13 @@ pub struct AddReceiverRequest {
     /// Channel: `webhook` or `email`.
     pub kind: String,
     /// URL of a webhook.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub url: Option<String>,
     /// E-mail address, of an active account of the organization.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub to: Option<String>,
     /// Events of which it is notified. Default and empty: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub events: Option<Vec<String>>,
 }
 
@@ -27,10 +28,10 @@ pub struct AddReceiverRequest {
 #[serde(deny_unknown_fields)]
 pub struct ChangeReceiverRequest {
     /// New state: `active` or `disabled`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub state: Option<String>,
     /// Events of which it is notified. Empty: all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub events: Option<Vec<String>>,
 }
 

@@ -1,20 +1,17 @@
 //! The admin listener: metrics and probes. It must not have a public address.
 
-use crate::body::Incoming;
-use crate::call::Call;
-use crate::endpoint::{Endpoint, get, handler};
-use crate::exchange::Api;
-use crate::operation::probe;
+use crate::listener::{Common, Listener};
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
-use crate::route::{Lookup, find};
+use crate::routes::{Access, Endpoint, Route, route};
 use crate::server::{BoundServer, serve};
 use crate::settings::{AdminSettings, BasePath};
+use crate::subject::probes::{self, Probed};
 use crate::telemetry;
-use actix_web::HttpResponse;
-use actix_web::body::BoxBody;
-use actix_web::http::header::{self, HeaderValue};
-use actix_web::http::{Method, StatusCode};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::future::LocalBoxFuture;
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -41,45 +38,45 @@ pub struct AdminParts {
 /// # Errors
 /// An address cannot be bound, or there is none.
 pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<BoundServer> {
-    let runtime = parts.runtime.clone();
-    let ids = Arc::clone(&parts.ids);
-    serve(&settings.listener, None, &runtime, ids, parts)
+    let common = Common::new(&settings.listener, BasePath::default(), &parts.runtime, &parts.ids);
+    serve(&settings.listener, None, Arc::new(AdminApi { common, parts }), endpoints)
 }
 
-/// The routes of the admin listener.
-static ADMIN: [Endpoint<AdminParts>; 3] = [
-    get("/livez", "live", handler!(live)).probe(),
-    get("/readyz", "ready", handler!(ready)).probe(),
-    get("/metrics", "metrics", handler!(metrics)),
-];
+fn endpoints() -> Vec<Endpoint> {
+    let metrics = route("GET", "/metrics", "metrics", Access::Public, metrics).with_query();
+    probes::endpoints::<AdminApi>().into_iter().chain([metrics]).collect()
+}
 
-impl Api for AdminParts {
-    fn find<'a>(&self, path: &'a str, method: &Method) -> Lookup<'a> {
-        find(&ADMIN, &BasePath::default(), path, method)
+/// The state of the admin listener.
+struct AdminApi {
+    common: Common,
+    parts: AdminParts,
+}
+
+impl Listener for AdminApi {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
-    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-        body.ignore().await?;
-        (ADMIN[call.place.row()].handler)(self, &call, body).await
+    /// Its address is the authorization.
+    fn authorize<'a>(&'a self, _: Route, _: &'a HttpRequest) -> LocalBoxFuture<'a, Result<(), ProblemResponse>> {
+        Box::pin(ready(Ok(())))
     }
 }
 
-async fn live(_: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    probe::live()
+impl Probed for AdminApi {
+    const GIVES_REASON: bool = true;
+
+    fn runtime(&self) -> &Handle {
+        &self.common.runtime
+    }
+
+    fn readiness(&self) -> &Readiness {
+        &self.parts.readiness
+    }
 }
 
-async fn ready(api: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    probe::ready_or_why(&api.runtime, &api.readiness).await
-}
-
-async fn metrics(api: &AdminParts, _: &Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
-    telemetry::show_readiness(probe::is_ready(&api.runtime, &api.readiness).await);
-    Ok(text((api.metrics)()))
-}
-
-fn text(metrics: String) -> HttpResponse {
-    let mut response = HttpResponse::with_body(StatusCode::OK, BoxBody::new(metrics));
-    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    response
+async fn metrics(api: Data<AdminApi>) -> HttpResponse {
+    telemetry::show_readiness(probes::find_out(&**api).await.is_ok());
+    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body((api.parts.metrics)())
 }

@@ -1,171 +1,236 @@
-//! Request bodies: at most 64 KiB, within a deadline, in memory that is overwritten when freed.
+//! Request bodies: JSON of at most 64 KiB, within a time limit.
 
-use crate::connection::Phase;
+use crate::content;
+use crate::listener;
 use crate::problem_response::ProblemResponse;
-use crate::settings::Deadlines;
-use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::Payload;
-use actix_web::http::ConnectionType;
-use actix_web::http::header::{self, HeaderMap};
-use actix_web::{HttpRequest, HttpResponse};
-use bytes::Bytes;
-use futures_util::StreamExt as _;
-use std::ops::Deref;
-use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use actix_web::error::PayloadError;
+use actix_web::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
+use futures_util::future::LocalBoxFuture;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::value::RawValue;
+use serde_path_to_error::{Path, Segment};
+use std::future::Future;
 use tokio::time::timeout;
 use vault_api::ProblemCode;
-use zeroize::Zeroizing;
+use vault_core::field::{FieldCode, FieldError, child};
+use vault_core::json::{self, Limits, Node, SyntaxError, pointer_to};
 
-/// Maximum size of a body in bytes.
-const MAX_BODY: usize = 64 * 1024;
+/// Maximum size of a body in bytes. The app passes it to [`web::PayloadConfig`].
+pub(crate) const MAX_BODY: usize = 64 * 1024;
 
-/// A body that was not read completely yet.
-pub(crate) struct Incoming {
-    payload: Payload,
-    announced: Option<u64>,
-    left: bool,
-    phase: Option<Rc<Phase>>,
+/// The JSON body of a request. As the last parameter of a handler, it is read after everything else is checked.
+pub(crate) struct Body<T>(pub(crate) T);
+
+/// Same as [`Body`], for a body that may be absent.
+pub(crate) struct OptionalBody<T>(pub(crate) Option<T>);
+
+/// Same as [`Body`], for a merge patch (RFC 7396).
+pub(crate) struct Patch<T>(pub(crate) T);
+
+/// Marks a request whose body was read completely.
+struct Complete;
+
+/// Returns whether a part of the body may be unread. Then the connection must close after the response.
+pub(crate) fn is_unread(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let announced =
+        headers.get(CONTENT_LENGTH).is_some_and(|length| length != "0") || headers.contains_key(TRANSFER_ENCODING);
+    announced && !request.extensions().contains::<Complete>()
 }
 
-impl Incoming {
-    pub(crate) fn new(request: &HttpRequest, payload: Payload) -> Self {
-        let left = !matches!(payload, Payload::None);
-        let phase = request.conn_data::<Rc<Phase>>().cloned();
-        Self { payload, announced: announced(request.headers()), left, phase }
-    }
+type Read<T> = LocalBoxFuture<'static, Result<T, ProblemResponse>>;
 
-    /// Reads the whole body.
-    pub(crate) async fn read(&mut self) -> Result<Body, ProblemResponse> {
-        if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
-            return Err(too_large());
-        }
-        if !self.left {
-            return Ok(Body::One(Bytes::new()));
-        }
-        let deadline = self.phase.as_ref().map_or(Deadlines::default().body, |phase| phase.read_body(self.announced));
-        match timeout(deadline, self.collect()).await {
-            Ok(body) => body,
-            Err(_) => {
-                let detail = format!("The body did not arrive within {} seconds.", deadline.as_secs());
-                Err(ProblemResponse::new(ProblemCode::RequestTimeout, detail).closing())
+impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
+    type Error = ProblemResponse;
+    type Future = Read<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
+        checked(content::check, request, payload, Self)
+    }
+}
+
+impl<T: DeserializeOwned + 'static> FromRequest for Patch<T> {
+    type Error = ProblemResponse;
+    type Future = Read<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
+        checked(content::check_patch, request, payload, Self)
+    }
+}
+
+impl<T: DeserializeOwned + 'static> FromRequest for OptionalBody<T> {
+    type Error = ProblemResponse;
+    type Future = Read<Self>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
+        let announced = content::is_announced(request.headers());
+        let is_json = if announced { content::check(request.headers()) } else { Ok(()) };
+        let read = read(request, payload);
+        Box::pin(async move {
+            is_json?;
+            match read.await? {
+                nothing if nothing.is_empty() => Ok(Self(None)),
+                bytes if announced => parse(&bytes).map(|parsed| Self(Some(parsed))),
+                _ => Err(content::not_json()),
             }
-        }
-    }
-
-    /// Reads and discards the body of an operation without one.
-    pub(crate) async fn ignore(&mut self) -> Result<(), ProblemResponse> {
-        if self.left { self.read().await.map(|_| ()) } else { Ok(()) }
-    }
-
-    async fn collect(&mut self) -> Result<Body, ProblemResponse> {
-        let mut body = Body::One(Bytes::new());
-        while let Some(piece) = self.payload.next().await {
-            let piece = piece.map_err(|_| {
-                ProblemResponse::malformed("The body is truncated or is not valid chunked encoding.").closing()
-            })?;
-            if body.len() + piece.len() > MAX_BODY {
-                return Err(too_large());
-            }
-            body = body.and(piece);
-        }
-        self.left = false;
-        Ok(body)
-    }
-
-    /// Closes the connection after `response` if the body was not read. Otherwise, the server would have to read the
-    /// rest to find the next request.
-    pub(crate) fn conclude(self, mut response: HttpResponse) -> HttpResponse {
-        if !self.left {
-            return response;
-        }
-        response.head_mut().set_connection_type(ConnectionType::Close);
-        response.map_body(|_, body| BoxBody::new(WithUnread { body, _unread: self.payload }))
+        })
     }
 }
 
-fn announced(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
+/// Checks the media type, then reads and parses the body.
+fn checked<T: DeserializeOwned + 'static, B: 'static>(
+    check: fn(&HeaderMap) -> Result<(), ProblemResponse>,
+    request: &HttpRequest,
+    payload: &mut Payload,
+    wrap: fn(T) -> B,
+) -> Read<B> {
+    let is_json = check(request.headers());
+    let read = read(request, payload);
+    Box::pin(async move {
+        is_json?;
+        parse(&read.await?).map(wrap)
+    })
 }
 
-fn too_large() -> ProblemResponse {
-    ProblemResponse::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
-}
-
-/// A complete body.
-pub(crate) enum Body {
-    /// In one piece, as received.
-    One(Bytes),
-    /// Joined from several pieces.
-    Joined(Zeroizing<Vec<u8>>),
-}
-
-impl Body {
-    fn and(self, piece: Bytes) -> Self {
-        let joined = match self {
-            Self::One(first) if first.is_empty() => return Self::One(piece),
-            Self::One(first) => grown(&first, piece.len()),
-            Self::Joined(joined) if joined.capacity() - joined.len() >= piece.len() => joined,
-            // Copied explicitly, because a growing vector would leave a copy in freed memory.
-            Self::Joined(joined) => grown(&joined, piece.len()),
+/// Reads the whole body.
+fn read(
+    request: &HttpRequest,
+    payload: &mut Payload,
+) -> impl Future<Output = Result<web::Bytes, ProblemResponse>> + use<> {
+    let deadline = listener::of(request).common().deadlines.body;
+    let bytes = web::Bytes::from_request(request, payload);
+    let request = request.clone();
+    async move {
+        let late = |_| {
+            let detail = format!("The body did not arrive within {} seconds.", deadline.as_secs());
+            ProblemResponse::new(ProblemCode::RequestTimeout, detail).closing()
         };
-        let mut joined = joined;
-        joined.extend_from_slice(&piece);
-        Self::Joined(joined)
+        let bytes = timeout(deadline, bytes).await.map_err(late)?.map_err(|error| unreadable(&error))?;
+        request.extensions_mut().insert(Complete);
+        Ok(bytes)
     }
 }
 
-fn grown(content: &[u8], by: usize) -> Zeroizing<Vec<u8>> {
-    let capacity = (content.len() + by).next_power_of_two().min(MAX_BODY);
-    let mut grown = Zeroizing::new(Vec::with_capacity(capacity));
-    grown.extend_from_slice(content);
-    grown
-}
-
-impl Deref for Body {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::One(bytes) => bytes,
-            Self::Joined(bytes) => bytes,
+fn unreadable(error: &actix_web::Error) -> ProblemResponse {
+    match error.as_error() {
+        Some(PayloadError::Overflow) => {
+            ProblemResponse::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
         }
+        _ => ProblemResponse::malformed("The body is truncated or is not valid chunked encoding.").closing(),
     }
 }
 
-/// The body of a response, together with the unread rest of the request. While this exists, the framework does not read
-/// the rest to find the next request, but closes the connection.
-struct WithUnread {
-    body: BoxBody,
-    _unread: Payload,
+/// Parses `bytes`. An error names the first invalid field and contains no value of it.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemResponse> {
+    // Types of objects would accept arrays of their members too.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        serde_json::from_slice::<IgnoredAny>(bytes).map_err(|_| not_json())?;
+        return Err(refused(String::new(), FieldCode::WrongType, "must be an object".to_owned()));
+    }
+    let mut json = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        if error.inner().is_data() { wrong_field(error.path(), &error.inner().to_string()) } else { not_json() }
+    })?;
+    json.end().map_err(|_| not_json())?;
+    Ok(parsed)
 }
 
-impl MessageBody for WithUnread {
-    type Error = <BoxBody as MessageBody>::Error;
-
-    fn size(&self) -> BodySize {
-        self.body.size()
+/// Creates the error for the field at `path`. The parser's `message` contains names of fields, which are part of the
+/// program, but also values and unknown names, which are not repeated.
+fn wrong_field(path: &Path, message: &str) -> ProblemResponse {
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
+    let known = |prefix: &str| message.strip_prefix(prefix)?.strip_suffix('`').map(str::to_owned);
+    let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let mut pointer = String::new();
+    for segment in path {
+        pointer = match segment {
+            Segment::Map { key } => pointer_to(&pointer, key),
+            Segment::Seq { index } => child(&pointer, &index.to_string()),
+            Segment::Enum { .. } | Segment::Unknown => pointer,
+        };
     }
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.body).poll_next(context)
+    if let Some(name) = known("missing field `") {
+        refused(child(&pointer, &name), FieldCode::Required, "is required".to_owned())
+    } else if let Some(name) = known("duplicate field `") {
+        // The path already ends with the name.
+        let pointer = if pointer.ends_with(&child("", &name)) { pointer } else { child(&pointer, &name) };
+        refused(pointer, FieldCode::Duplicate, "must not be repeated".to_owned())
+    } else if message.starts_with("unknown field `") {
+        let expected = expected.trim_start_matches("one of ").replace('`', "");
+        let detail = match expected.is_empty() {
+            true => "unknown field; this request has no fields".to_owned(),
+            false => format!("unknown field; expected one of {}", expected.replace(" or ", ", ")),
+        };
+        refused(pointer, FieldCode::Unknown, detail)
+    } else {
+        let expected = match expected {
+            _ if found == "invalid type: null" => "must not be null",
+            "a string" => "must be a string",
+            "a boolean" => "must be true or false",
+            "a sequence" => "must be an array",
+            "i64" | "i32" | "u32" => "must be a whole number",
+            _ => "must be an object",
+        };
+        refused(pointer, FieldCode::WrongType, expected.to_owned())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+fn refused(pointer: String, code: FieldCode, detail: String) -> ProblemResponse {
+    ProblemResponse::fields(vec![FieldError::new(pointer, code, detail)])
+}
 
-    proptest! {
-        #[test]
-        fn pieces_are_joined_in_order(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 0..20)) {
-            let mut body = Body::One(Bytes::new());
-            for piece in &pieces {
-                body = body.and(Bytes::copy_from_slice(piece));
-            }
-            prop_assert_eq!(&*body, &*pieces.concat());
-        }
+fn not_json() -> ProblemResponse {
+    ProblemResponse::malformed(
+        "The body is not valid JSON. In strings, write \\\" for a quotation mark and \\\\ for a backslash.",
+    )
+}
+
+/// Parses the member at `pointer`, which has rules of its own.
+///
+/// # Errors
+/// It exceeds the limits of requests, or a name in it is repeated.
+pub(crate) fn node(raw: &RawValue, pointer: &str) -> Result<Node, ProblemResponse> {
+    let document = json::parse(raw.get().as_bytes(), Limits::REQUEST).map_err(|error| {
+        ProblemResponse::malformed(match error {
+            SyntaxError::TooDeep => "The body is nested too deeply.",
+            SyntaxError::TooManyMembers => "The body has too many fields.",
+            _ => return not_json(),
+        })
+    })?;
+    if document.duplicates.is_empty() {
+        return Ok(document.root);
+    }
+    let at = |error: FieldError| FieldError { pointer: [pointer, &error.pointer].concat(), ..error };
+    Err(ProblemResponse::fields(document.duplicates.into_iter().map(at).collect()))
+}
+
+/// The errors in the values of a request, which are reported together.
+#[derive(Default)]
+pub(crate) struct ValueErrors(Vec<FieldError>);
+
+impl ValueErrors {
+    /// Keeps the error of a value.
+    pub(crate) fn check<V>(&mut self, parsed: Result<V, FieldError>) -> Option<V> {
+        parsed.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// Same as [`ValueErrors::check`], for a value with several errors.
+    pub(crate) fn check_all<V>(&mut self, parsed: Result<V, Vec<FieldError>>) -> Option<V> {
+        parsed.map_err(|errors| self.0.extend(errors)).ok()
+    }
+
+    /// Returns whether there are no errors.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns `checked` if there are no errors. `None` means that a value has one.
+    ///
+    /// # Errors
+    /// All errors of the request.
+    pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, ProblemResponse> {
+        checked.filter(|_| self.0.is_empty()).ok_or_else(|| ProblemResponse::fields(self.0))
     }
 }

@@ -1,8 +1,8 @@
 //! The HTTP API: actix-web around the use cases of `vault-core`.
 //!
 //! [`server`] creates the public listener, [`activation_server`] the one for integrations, and [`admin_server`] the one
-//! for operators. A request passes through `exchange` (limits of the head, request ID, response headers, log, metrics),
-//! `route`, and one file of `operation`, which validates it, runs one use case and converts the result.
+//! for operators. A request passes through `middleware` (limits of the head, request ID, response headers, log, metrics),
+//! `routes` (host name, caller, role), and one file of `subject`, which runs one use case and converts the result.
 //!
 //! The public listener deliberately cannot decrypt a credential. Neither [`ServerParts`] nor a use case in it contains
 //! an `Opener`. Only [`ActivationParts`] does.
@@ -18,19 +18,15 @@
 
 mod activation;
 mod admin;
-mod answer;
 mod authorization;
 mod body;
-mod call;
+mod caller;
 mod checks;
-mod completion;
+mod complete;
 mod concurrency;
-mod connection;
-mod console;
+mod connections;
 mod content;
-mod deadline;
-mod endpoint;
-mod exchange;
+mod extract;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -39,35 +35,46 @@ mod head;
 mod host;
 mod limiter;
 mod links;
+mod listener;
+mod middleware;
 mod openapi;
-mod operation;
 mod parts;
 mod peers;
+mod precondition;
 mod problem_response;
+mod public;
 mod query;
 mod readiness;
 mod refusal;
-mod request_framing;
-mod route;
+mod respond;
+mod routes;
 mod server;
 mod settings;
+mod subject;
 mod telemetry;
 mod throttle;
 mod tls;
 mod trace;
-mod transport;
 mod unix;
-mod wire;
 
-pub use activation::{ActivationParts, activation_server};
+pub use activation::{ActivationParts, activation_routes, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use operation::items;
-pub use operation::{activation_routes, routes};
 pub use parts::ServerParts;
+pub use public::{routes, server};
 pub use readiness::Readiness;
-pub use route::Route;
-pub use server::{BoundServer, ListeningServer, server};
+pub use routes::{Access, Route};
+pub use server::{BoundServer, ListeningServer};
 pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
 pub use tls::{Tls, TlsError, certificate_name};
+
+/// Conversions of objects to those of responses, for commands that print the same.
+pub mod items {
+    pub use crate::subject::accounts::item as account;
+    pub use crate::subject::integrations::issued as issued_integration;
+    pub use crate::subject::integrations::item as integration;
+    pub use crate::subject::integrations::trust_item as trust;
+    pub use crate::subject::receivers::delivery;
+    pub use crate::subject::receivers::item as receiver;
+}

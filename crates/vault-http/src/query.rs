@@ -1,7 +1,9 @@
 //! Query parameters of lists and saves. Other operations accept none.
 
-use crate::operation::optional_time;
+use crate::extract::from_request;
 use crate::problem_response::ProblemResponse;
+use crate::public::PublicApi;
+use actix_web::web::Data;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels};
@@ -22,13 +24,49 @@ const MAX_NAME: usize = 100;
 /// Maximum number of actions in a filter.
 const MAX_ACTIONS: usize = 32;
 
+/// Filters and page of a list of credentials.
+pub(crate) struct ListQuery(pub(crate) ListFilter, pub(crate) PageRequest);
+from_request!(ListQuery, |request| list(request.uri().query()).map(|(filter, page)| Self(filter, page)));
+
+/// Page of a list without filters.
+pub(crate) struct PageQuery(pub(crate) PageRequest);
+from_request!(PageQuery, |request| page(request.uri().query()).map(Self));
+
+/// Whether a credential is checked before it is saved.
+pub(crate) struct SaveQuery(pub(crate) bool);
+from_request!(SaveQuery, |request| {
+    let available = request.app_data::<Data<PublicApi>>().is_some_and(|api| api.parts.vault.verifies());
+    save(request.uri().query(), available).map(Self)
+});
+
+/// Optional start of a period.
+pub(crate) struct SinceQuery(pub(crate) Option<Timestamp>);
+from_request!(SinceQuery, |request| since(request.uri().query()).map(Self));
+
+/// Optional start and integration of a count.
+pub(crate) struct UsageQuery(pub(crate) Option<Timestamp>, pub(crate) Option<IntegrationId>);
+from_request!(UsageQuery, |request| usage(request.uri().query()).map(|(since, integration)| Self(since, integration)));
+
+/// Filters, order and page of the audit log.
+pub(crate) struct AuditQuery(pub(crate) AuditFilter, pub(crate) AuditOrder, pub(crate) PageRequest);
+from_request!(AuditQuery, |request| audit(request.uri().query())
+    .map(|(filter, order, page)| Self(filter, order, page)));
+
+/// Parses an optional time at `pointer`, rounded down to the second.
+pub(crate) fn optional_time(text: Option<&str>, pointer: &str) -> Result<Option<Timestamp>, FieldError> {
+    let Some(text) = text else { return Ok(None) };
+    let detail = "must be a time in RFC 3339, such as 2026-11-20T12:00:00Z";
+    let malformed = || FieldError::new(pointer, FieldCode::Malformed, detail);
+    Timestamp::from_rfc3339(text).map(|time| Some(time.floor_to_second())).ok_or_else(malformed)
+}
+
 /// Rejects all parameters.
 pub(crate) fn none(query: Option<&str>) -> Result<(), ProblemResponse> {
     Parameters::read(query)?.finish()
 }
 
 /// Returns whether a save should check the credential first. Rejects this unless it is `available`.
-pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, ProblemResponse> {
+fn save(query: Option<&str>, available: bool) -> Result<bool, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let verify = parameters.take("verify");
     let verify = parameters.keep(verify.map(|text| parse_bool(&text, "/verify")).transpose()).unwrap_or(false);
@@ -80,7 +118,7 @@ pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Pro
 }
 
 /// Parses the page of a list without filters.
-pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
+fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let page = parameters.page();
     parameters.finish()?;
@@ -88,7 +126,7 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> 
 }
 
 /// Parses the optional start of a period.
-pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemResponse> {
+fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     parameters.finish()?;
@@ -96,7 +134,7 @@ pub(crate) fn since(query: Option<&str>) -> Result<Option<Timestamp>, ProblemRes
 }
 
 /// Parses the start and the integration of a count.
-pub(crate) fn usage(query: Option<&str>) -> Result<(Option<Timestamp>, Option<IntegrationId>), ProblemResponse> {
+fn usage(query: Option<&str>) -> Result<(Option<Timestamp>, Option<IntegrationId>), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     let integration = parameters.take("integration");
@@ -107,7 +145,7 @@ pub(crate) fn usage(query: Option<&str>) -> Result<(Option<Timestamp>, Option<In
 }
 
 /// Parses filters, order and page of the audit log.
-pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, AuditOrder, PageRequest), ProblemResponse> {
+fn audit(query: Option<&str>) -> Result<(AuditFilter, AuditOrder, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     let until = parameters.time("until");

@@ -1,39 +1,44 @@
 //! TLS of a listener: parsing of PEM files, and replacement of the certificate while the listener runs.
 
 use rustls::client::verify_server_name;
-use rustls::crypto::ring;
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};
 use rustls::{Error as RustlsError, RootCertStore, ServerConfig};
 use std::fmt;
-use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 use webpki::EndEntityCert;
 
-/// TLS 1.2 and 1.3 with a certificate and key, which can be replaced while listeners use them. Clones share the
-/// configuration.
+/// TLS 1.2 and 1.3 with a certificate and key, which can be replaced while listeners use them. Clones share them.
 #[derive(Clone)]
-pub struct Tls(Arc<Shared>);
-
-struct Shared {
-    current: RwLock<Configured>,
-    /// Verifier of client certificates, which are then required.
-    clients: Option<Arc<dyn ClientCertVerifier>>,
+pub struct Tls {
+    current: Arc<Current>,
+    config: ServerConfig,
 }
 
-/// The configuration of handshakes, and its certificate.
-#[derive(Clone)]
-struct Configured {
-    config: Arc<ServerConfig>,
-    certificate: CertificateDer<'static>,
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl Current {
+    fn get(&self) -> Arc<CertifiedKey> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.get())
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Current")
+    }
 }
 
 /// A certificate or key that cannot be used.
@@ -72,7 +77,7 @@ impl Tls {
     /// # Errors
     /// One of them cannot be used, or they do not match.
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
-        Self::for_clients(None, certificates, key)
+        Self::create(certificates, key, None)
     }
 
     /// Same as [`Tls::new`], and requires client certificates issued by a CA in the PEM `authority`.
@@ -80,75 +85,52 @@ impl Tls {
     /// # Errors
     /// One of them cannot be used, or certificate and key do not match.
     pub fn with_client_authority(certificates: &[u8], key: &[u8], authority: &[u8]) -> Result<Self, TlsError> {
-        Self::for_clients(Some(client_verifier(authority)?), certificates, key)
+        Self::create(certificates, key, Some(authority))
     }
 
-    fn for_clients(
-        clients: Option<Arc<dyn ClientCertVerifier>>,
-        certificates: &[u8],
-        key: &[u8],
-    ) -> Result<Self, TlsError> {
-        let current = RwLock::new(configured(clients.clone(), certificates, key)?);
-        Ok(Self(Arc::new(Shared { current, clients })))
+    fn create(certificates: &[u8], key: &[u8], authority: Option<&[u8]>) -> Result<Self, TlsError> {
+        let current = Arc::new(Current(RwLock::new(certified(certificates, key)?)));
+        let provider = Arc::new(default_provider());
+        let builder =
+            ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13, &TLS12])?;
+        let builder = match authority {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                let found = CertificateDer::pem_slice_iter(authority).collect::<Result<Vec<_>, _>>();
+                roots.add_parsable_certificates(found.map_err(|_| TlsError::NoAuthority)?);
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                builder.with_client_cert_verifier(verifier.map_err(|_| TlsError::NoAuthority)?)
+            }
+        };
+        let mut config = builder.with_cert_resolver(Arc::clone(&current) as _);
+        // A resumed session would continue with a certificate that has been replaced.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Self { current, config })
     }
 
-    /// Replaces chain and key for all new handshakes. Sessions of the previous certificate cannot be resumed. The
-    /// requirement of client certificates stays unchanged.
+    /// Replaces chain and key for all new handshakes. The requirement of client certificates stays unchanged.
     ///
     /// # Errors
     /// One of them cannot be used, or they do not match. The previous ones stay in use.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let configured = configured(self.0.clients.clone(), certificates, key)?;
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = configured;
+        let certified = certified(certificates, key)?;
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = certified;
         Ok(())
+    }
+
+    /// Returns the configuration of a listener.
+    pub(crate) fn config(&self) -> ServerConfig {
+        self.config.clone()
     }
 
     /// Returns whether the certificate is valid for `name`.
     pub(crate) fn names(&self, name: &ServerName<'_>) -> bool {
-        let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
-        ParsedCertificate::try_from(&current.certificate)
-            .is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
+        let current = self.current.get();
+        let certificate = current.end_entity_cert().and_then(ParsedCertificate::try_from);
+        certificate.is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
     }
-
-    /// Runs the server side of a handshake within `deadline`.
-    pub(crate) async fn accept(&self, stream: TcpStream, deadline: Duration) -> io::Result<TlsStream<TcpStream>> {
-        let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner).config);
-        let handshake = TlsAcceptor::from(current).accept(stream);
-        timeout(deadline, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-    }
-}
-
-fn client_verifier(authority: &[u8]) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(authority) {
-        roots.add(certificate.map_err(|_| TlsError::NoAuthority)?)?;
-    }
-    if roots.is_empty() {
-        return Err(TlsError::NoAuthority);
-    }
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider()));
-    verifier.build().map_err(|error| TlsError::Unusable(error.to_string()))
-}
-
-fn configured(
-    clients: Option<Arc<dyn ClientCertVerifier>>,
-    certificates: &[u8],
-    key: &[u8],
-) -> Result<Configured, TlsError> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
-    let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
-    // The parser's error may contain parts of the key.
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
-    let certificate = chain[0].clone();
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
-    let builder = match clients {
-        Some(verifier) => builder.with_client_cert_verifier(verifier),
-        None => builder.with_no_client_auth(),
-    };
-    let mut config = builder.with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Configured { config: Arc::new(config), certificate })
 }
 
 /// Returns the first host name in the first certificate of a PEM chain that is not a wildcard.
@@ -162,6 +144,17 @@ impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tls")
     }
+}
+
+fn certified(certificates: &[u8], key: &[u8]) -> Result<Arc<CertifiedKey>, TlsError> {
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(certificates).collect::<Result<_, _>>().map_err(|_| TlsError::NoCertificate)?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate);
+    }
+    // The parser's error may contain parts of the key.
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
+    Ok(Arc::new(CertifiedKey::from_der(chain, key, &default_provider())?))
 }
 
 #[cfg(test)]

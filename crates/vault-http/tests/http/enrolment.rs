@@ -162,8 +162,8 @@ fn bodies_are_validated_strictly_but_tokens_are_not() {
     for (line, other) in [("POST /v1/enrol", "password"), ("POST /v1/enrol/confirm", "passcode")] {
         for (body, pointers) in [
             (json!([]), &[""][..]),
-            (json!({}), &["/enrolment_code", &format!("/{other}")]),
-            (json!({"enrolment_code": null, other: 1}), &["/enrolment_code", &format!("/{other}")]),
+            (json!({}), &["/enrolment_code"]),
+            (json!({"enrolment_code": null, other: 1}), &["/enrolment_code"]),
             (json!({"enrolment_code": "a", other: "b", "role": "admin"}), &["/role"]),
         ] {
             let problem = assert_problem(&world.send_json(line, "", &body), 400, "malformed-request", line);

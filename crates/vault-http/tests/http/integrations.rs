@@ -131,11 +131,11 @@ fn integration_violations_are_named() {
     let many: Vec<_> = (0..65).map(|number| format!("n{number}")).collect();
     for (body, status, pointers) in [
         (json!([]), 400, &[""][..]),
-        (json!({}), 400, &["/name", "/namespaces"]),
+        (json!({}), 400, &["/name"]),
         (json!({"name": "a", "namespaces": "a"}), 400, &["/namespaces"]),
         (json!({"name": "a", "namespaces": null}), 400, &["/namespaces"]),
-        (json!({"name": "a", "namespaces": ["a", 1, null]}), 400, &["/namespaces/1", "/namespaces/2"]),
-        (json!({"name": 1, "namespaces": [".."], "token": "x"}), 400, &["/name", "/namespaces/0", "/token"]),
+        (json!({"name": "a", "namespaces": ["a", 1, null]}), 400, &["/namespaces/1"]),
+        (json!({"name": 1, "namespaces": [".."], "token": "x"}), 400, &["/name"]),
         (json!({"name": "a", "namespaces": ["a"], "expires_at": 1}), 400, &["/expires_at"]),
         (json!({"name": "a", "namespaces": []}), 422, &["/namespaces"]),
         (json!({"name": "a", "namespaces": many}), 422, &["/namespaces"]),

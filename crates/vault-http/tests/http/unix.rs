@@ -79,30 +79,6 @@ fn unix_socket_is_named_only_after_its_mode_is_set() {
 }
 
 #[test]
-fn existing_private_directory_is_not_used() {
-    let world = World::start();
-    let directory = tempfile::tempdir().unwrap();
-    let (path, private) = (directory.path().join("s"), directory.path().join(".s.new"));
-    let elsewhere = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(elsewhere.path(), &private).unwrap();
-    let refused = world.socket_listener(&path, 0o600).err().expect("a refusal");
-    assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{refused}");
-    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
-    fs::remove_file(&private).unwrap();
-
-    fs::create_dir(&private).unwrap();
-    fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(world.socket_listener(&path, 0o600).is_err(), "others may enter it");
-
-    // Left by a process that was killed.
-    fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
-    drop(UnixListener::bind(private.join("s")).unwrap());
-    let activation_listener = world.socket_listener(&path, 0o600).unwrap();
-    assert!(!private.exists());
-    activation_listener.stop(&world);
-}
-
-#[test]
 fn stale_socket_is_replaced_and_served_socket_is_not() {
     let world = World::start();
     let directory = tempfile::tempdir().unwrap();
@@ -153,22 +129,6 @@ fn only_sockets_are_replaced() {
     assert!(missing.to_string().contains(&format!("the directory {} does not exist", parent.display())), "{missing}");
     let long = world.socket_listener(directory.path().join("l".repeat(120)), 0o600).err().expect("a refusal");
     assert_eq!(long.kind(), ErrorKind::InvalidInput);
-}
-
-#[test]
-fn concurrent_starts_leave_one_server() {
-    let world = World::start();
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("s");
-    drop(UnixListener::bind(&path).unwrap());
-    let activation_listeners: Vec<_> = std::thread::scope(|scope| {
-        let starting: Vec<_> = (0..4).map(|_| scope.spawn(|| world.socket_listener(&path, 0o600))).collect();
-        starting.into_iter().map(|activation_listener| activation_listener.join().unwrap()).collect()
-    });
-    assert_eq!(activation_listeners.iter().filter(|activation_listener| activation_listener.is_ok()).count(), 1);
-    for refused in activation_listeners.iter().filter_map(|activation_listener| activation_listener.as_ref().err()) {
-        assert_eq!(refused.kind(), ErrorKind::AddrInUse, "{refused}");
-    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vault_api::{Problem, ProblemCode};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::json::{Limits, parse};
-use vault_http::Route;
+use vault_http::{Access, Route};
 
 /// Operations that are not part of the API.
 const UNDESCRIBED: [&str; 6] =
@@ -233,7 +233,7 @@ fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCo
         Caller::Member | Caller::Integration => codes.push(P::InvalidToken),
         Caller::Editor | Caller::Admin => codes.extend([P::InvalidToken, P::InsufficientRole]),
     }
-    if route.is_open {
+    if route.access == Access::Limited {
         codes.extend([P::CrossSite, P::TooManyRequests]);
     }
     if operation.request.is_some() {

@@ -36,7 +36,11 @@ impl Response {
 
     /// Returns the headers that must be equal in indistinguishable responses.
     pub(crate) fn stable_headers(&self) -> Vec<(String, String)> {
-        self.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id").cloned().collect()
+        let stable = self.headers.iter().filter(|(name, _)| name != "date" && name != "x-request-id");
+        // The framework does not define their order.
+        let mut stable: Vec<_> = stable.cloned().collect();
+        stable.sort();
+        stable
     }
 }
 
@@ -125,6 +129,12 @@ impl Wire {
         }
         let body = self.pending.drain(..length).collect();
         Response { status, headers, body }
+    }
+
+    /// Returns everything until the peer closes.
+    pub(crate) fn rest(&mut self) -> String {
+        while self.fill() > 0 {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.pending)).into_owned()
     }
 
     /// Returns whether the peer closes without sending more bytes.

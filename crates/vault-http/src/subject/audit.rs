@@ -1,0 +1,64 @@
+//! `{base}/audit`: the audit log of an organization, for its admins.
+
+use crate::caller::Caller;
+use crate::links;
+use crate::problem_response::ProblemResponse;
+use crate::public::PublicApi;
+use crate::query::AuditQuery;
+use crate::respond::{page, time_text};
+use crate::routes::{Access, Endpoint, route};
+use actix_web::HttpResponse;
+use actix_web::web::Data;
+use vault_api::{AuditItem, AuditedChange, AuditedCredential};
+use vault_core::audit::AuditEntry;
+use vault_core::principal::Scope;
+use vault_core::role::Action;
+
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![route("GET", "{base}/audit", "list-audit", Access::Role(Action::ReadAudit), list).with_query()]
+}
+
+async fn list(
+    caller: Caller,
+    api: Data<PublicApi>,
+    AuditQuery(filter, order, request): AuditQuery,
+) -> Result<HttpResponse, ProblemResponse> {
+    let (reader, limit, asked) = (api.parts.audit.for_request(caller.origin), request.limit, filter.clone());
+    let scope = Scope::One(caller.organization()?);
+    let list = |principal| async move { reader.list(&principal, scope, order, &asked, &request).await };
+    let listed = caller.run(list).await?;
+    page(&links::audit(&api.common.base.below("/audit"), &filter, order), &listed, limit, item)
+}
+
+fn item(entry: &AuditEntry) -> AuditItem {
+    AuditItem {
+        id: entry.id.clone(),
+        at: time_text(entry.at),
+        actor: entry.actor.clone(),
+        account: entry.account.clone(),
+        session: entry.session.clone(),
+        integration: entry.integration.clone(),
+        action: entry.action.clone(),
+        subject: entry.subject().into_owned(),
+        count: entry.count,
+        namespace: entry.namespace.clone(),
+        purpose: entry.purpose.clone(),
+        network: entry.network.clone(),
+        request_id: entry.request.clone(),
+        changes: entry
+            .changes()
+            .into_iter()
+            .map(|change| AuditedChange { field: change.field, from: change.from, to: change.to })
+            .collect(),
+        credentials: entry
+            .credentials()
+            .into_iter()
+            .map(|one| AuditedCredential {
+                id: one.id,
+                version: one.version,
+                form: one.form,
+                expires_at: one.expires_at.map(time_text),
+            })
+            .collect(),
+    }
+}

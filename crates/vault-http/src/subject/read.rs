@@ -1,0 +1,53 @@
+//! `{base}/organization-vault/read`: credentials in a text of another program, which are not saved.
+
+use crate::body::Body;
+use crate::caller::Caller;
+use crate::problem_response::ProblemResponse;
+use crate::public::PublicApi;
+use crate::respond::{JsonResult, ok};
+use crate::routes::{Access, Endpoint, route};
+use actix_web::web::Data;
+use secrecy::{ExposeSecret as _, SecretString};
+use vault_api::{ReadEntry, ReadRequest, ReadViolation, WireJson};
+use vault_core::principal::Principal;
+use vault_core::role::Action;
+use vault_import::{Entry, Fields, Files, Source, Violation};
+
+pub(crate) fn endpoints() -> Vec<Endpoint> {
+    vec![route("POST", "{base}/organization-vault/read", "read", Access::Role(Action::Save), read)]
+}
+
+async fn read(caller: Caller, api: Data<PublicApi>, Body(body): Body<ReadRequest>) -> JsonResult<Vec<ReadEntry>> {
+    let accounts = api.parts.accounts.for_request(caller.origin);
+    // Nothing is read or written, so this checks whether the session has ended.
+    let check = |principal| async move {
+        match principal {
+            Principal::Session(session) => accounts.own(&session).await.map(drop),
+            _ => Ok(()),
+        }
+    };
+    caller.run(check).await?;
+    let text = body.text.into_secret();
+    let text = text.expose_secret().trim_start_matches('\u{feff}'); // only to its readers
+    let entries = match vault_import::read(Source::detect(text), &[("-".as_ref(), text)], &Files::NONE) {
+        Ok(entries) => entries,
+        Err(error) => vec![Entry { name: String::new(), content: Err(error.violation) }],
+    };
+    let entries = entries.into_iter().map(item).collect::<Result<Vec<_>, _>>();
+    ok(entries.map_err(|error| ProblemResponse::internal().caused_by(error))?)
+}
+
+fn item(Entry { name, content }: Entry) -> Result<ReadEntry, serde_json::Error> {
+    let violation = |Violation { line, field, reason }| ReadViolation { line, field, reason };
+    let nothing =
+        ReadEntry { name, kind: None, data: None, expires_at: None, left_out: Vec::new(), needs: None, refused: None };
+    Ok(match content {
+        Ok(fields) => {
+            let data = WireJson::from(SecretString::from(fields.to_json()?.as_str()));
+            let Fields { kind, expires_at, left_out, needs, .. } = fields;
+            let kind = Some(kind.as_str().to_owned());
+            ReadEntry { kind, data: Some(data), expires_at, left_out, needs: needs.map(violation), ..nothing }
+        }
+        Err(refused) => ReadEntry { refused: Some(violation(refused)), ..nothing },
+    })
+}
