@@ -33,9 +33,8 @@ impl IntegrationRef {
         match self {
             Self::Id(id) => Ok(*id),
             Self::Name(name) => {
-                // A malformed name cannot belong to an integration.
-                let name = IntegrationName::parse(name, "").map_err(|_| Refusal::NotFound)?;
-                let found = unit.rows().find(organization, Index::IntegrationName, &name.uniqueness_key()).await?;
+                let Lookup { index, value } = lookup(name)?;
+                let found = unit.rows().find(organization, index, &value).await?;
                 Ok(IntegrationId::from_uuid(found.ok_or(Refusal::NotFound)?))
             }
         }
@@ -50,15 +49,18 @@ impl IntegrationRef {
         if !unit.principal().reaches(organization) {
             return Err(Refusal::NotFound.into());
         }
-        let id = self.resolve(unit, organization).await?;
-        let found = unit.find::<Integration>(organization, *id.as_uuid()).await?;
-        // The name was perhaps entered for another integration with SQL.
-        let is_named = |found: &Opened<Integration>| match self {
-            Self::Id(_) => true,
-            Self::Name(name) => found.name.uniqueness_key() == name.to_ascii_lowercase(),
+        let found = match self {
+            Self::Id(id) => unit.find(organization, *id.as_uuid()).await?,
+            Self::Name(name) => unit.find_by(organization, &lookup(name)?).await?,
         };
-        found.filter(is_named).ok_or_else(|| Refusal::NotFound.into())
+        found.ok_or_else(|| Refusal::NotFound.into())
     }
+}
+
+/// Returns the value by which an integration with this name is found. A malformed name cannot belong to one.
+fn lookup(name: &str) -> Result<Lookup, Refusal> {
+    let name = IntegrationName::parse(name, "").map_err(|_| Refusal::NotFound)?;
+    Ok(Lookup::new(Index::IntegrationName, name.uniqueness_key()))
 }
 
 /// Finds an integration.
