@@ -133,12 +133,6 @@ impl Listener for ActivationApi {
 }
 
 impl Probed for ActivationApi {
-    const GIVES_REASON: bool = false;
-
-    fn runtime(&self) -> &Handle {
-        &self.common.runtime
-    }
-
     fn readiness(&self) -> &Readiness {
         &self.parts.readiness
     }

@@ -67,10 +67,6 @@ impl Listener for AdminApi {
 impl Probed for AdminApi {
     const GIVES_REASON: bool = true;
 
-    fn runtime(&self) -> &Handle {
-        &self.common.runtime
-    }
-
     fn readiness(&self) -> &Readiness {
         &self.parts.readiness
     }

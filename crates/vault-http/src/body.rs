@@ -187,7 +187,7 @@ fn not_json() -> ProblemResponse {
     )
 }
 
-/// Parses the member at `pointer`, which has rules of its own.
+/// Parses the member at `pointer` with the parser of the domain.
 ///
 /// # Errors
 /// It exceeds the limits of requests, or a name in it is repeated.

@@ -1,5 +1,5 @@
 //! Extractors of the head of a request. The framework polls all extractors of a handler concurrently and returns the first
-//! error in parameter order, so each of them is ready at once. Only [`Body`](crate::body::Body) waits.
+//! error in parameter order, so each of them is ready immediately. Only [`Body`](crate::body::Body) waits.
 
 use uuid::Uuid;
 use vault_core::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, ReceiverId, SessionId};

@@ -1,4 +1,4 @@
-//! What a listener adds to the common handling of requests: its settings, and who may call its routes.
+//! Settings and authorization of a listener.
 
 use crate::host::HostNames;
 use crate::problem_response::ProblemResponse;
@@ -25,7 +25,7 @@ pub(crate) trait Listener: Send + Sync {
     ) -> LocalBoxFuture<'a, Result<(), ProblemResponse>>;
 }
 
-/// What every listener has.
+/// Settings and state that every listener has.
 pub(crate) struct Common {
     pub(crate) base: BasePath,
     pub(crate) runtime: Handle,

@@ -1,4 +1,4 @@
-//! What every response has: a request ID, standard headers, a problem document instead of an error, a log line, metrics.
+//! Common parts of all responses: a request ID, standard headers, a problem document instead of an error, a log line, metrics.
 
 use crate::body;
 use crate::caller::RequestId;

@@ -27,7 +27,6 @@ use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use std::io;
 use std::sync::Arc;
-use tokio::runtime::Handle;
 use vault_api::ProblemCode;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
@@ -177,12 +176,6 @@ impl Listener for PublicApi {
 }
 
 impl Probed for PublicApi {
-    const GIVES_REASON: bool = false;
-
-    fn runtime(&self) -> &Handle {
-        &self.common.runtime
-    }
-
     fn readiness(&self) -> &Readiness {
         &self.parts.readiness
     }

@@ -1,24 +1,24 @@
 //! `/livez` and `/readyz` of all listeners. Only operators get versions, names or numbers.
 
 use crate::complete::complete;
+use crate::listener::Listener;
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::respond::{JsonResult, ok};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::web;
 use std::future::Future;
-use tokio::runtime::Handle;
 use vault_api::ProbeStatus;
 
 /// Value of `Retry-After` in seconds.
 const NOT_READY_RETRY: u32 = 5;
 
-/// What the probes of a listener need.
-pub(crate) trait Probed: 'static {
-    fn runtime(&self) -> &Handle;
+/// A listener with probes.
+pub(crate) trait Probed: Listener + 'static {
+    /// True if a response may contain the reason why the server is not ready.
+    const GIVES_REASON: bool = false;
+
     fn readiness(&self) -> &Readiness;
-    /// Whether a response may contain the reason why the server is not ready.
-    const GIVES_REASON: bool;
 }
 
 /// The probes of a listener with the state `A`.
@@ -47,5 +47,5 @@ async fn ready<A: Probed>(api: web::Data<A>) -> JsonResult<ProbeStatus> {
 
 /// Returns whether everything that requests need is available, or the reason why not.
 pub(crate) fn find_out(api: &impl Probed) -> impl Future<Output = Result<(), String>> {
-    complete(api.runtime(), api.readiness().clone().find_out())
+    complete(&api.common().runtime, api.readiness().clone().find_out())
 }

@@ -40,7 +40,7 @@ async fn list(caller: Caller, api: Data<PublicApi>, Id(id): Id<CredentialId>) ->
     Ok(json(credential_json::versions(&versions)))
 }
 
-/// The body of a replacement. Data has rules of its own.
+/// The body of a replacement. The domain parses the data.
 pub(crate) type ReplaceRequest = vault_api::ReplaceRequest<Box<RawValue>>;
 
 async fn replace(
