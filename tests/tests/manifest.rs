@@ -149,8 +149,8 @@ fn receivers_are_described() {
     assert!(fs::read_to_string(file).unwrap().contains("\"secret\":\"whsec_"));
     assert!(desk.plan(&[]).is_empty());
     let exported = desk.run(&["export"]).done().stdout;
-    let expected = "receivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {file: \"receivers/hooks.example\"}\n    \
-                    events: [\"credential.expiring\",\"credential.failing\"]\n    disabled: true\n";
+    let expected = "receivers:\n  - webhook: \"https://hooks.example/…\"\n    disabled: true\n    \
+                    events: [\"credential.expiring\",\"credential.failing\"]\n    url: {\"file\":\"receivers/hooks.example\"}\n";
     assert!(exported.contains(expected), "{exported}");
     // The URL is no longer needed.
     fs::remove_file(desk.path("receivers/hooks.example")).unwrap();
@@ -172,7 +172,7 @@ fn export_applied_elsewhere_is_identical() {
 
     // A missing issuer is reported before anything is changed.
     let refused = desk.apply(&[]).refused();
-    assert!(refused.stderr.contains("etl.yaml:7: issuer: cluster is no issuer here"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("etl.yaml:7: trusts/0/issuer: cluster is no issuer here"), "{}", refused.stderr);
     assert_eq!(desk.session.list().len(), 0);
     let key = desk.issuer();
     assert_eq!(
@@ -386,17 +386,17 @@ fn all_document_violations_are_reported_before_changes() {
         &format!("set: etl\ncredentials:\n{}", references.iter().map(|file| bad(file)).collect::<String>()),
     );
     let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
-    assert!(refused.stderr.contains("set/b.json:7: secret_access_key: is a secret"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("set/b.json:7: data/secret_access_key: is a secret"), "{}", refused.stderr);
     desk.write(
         "set/b.json",
         &format!("set: etl\ncredentials:\n{}", references[..4].iter().map(|file| bad(file)).collect::<String>()),
     );
     let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
     for expected in [
-        "set/b.json:3: secret_access_key: cannot read set/gone",
-        "set/b.json:4: secret_access_key: ../secret must be a path below",
-        "set/b.json:5: secret_access_key: /etc/hostname must be a path below",
-        "set/b.json:6: secret_access_key: the environment variable ORGVAULT_TEST_UNSET is not set",
+        "set/b.json:3: data/secret_access_key: cannot read set/gone",
+        "set/b.json:4: data/secret_access_key: ../secret must be a path below",
+        "set/b.json:5: data/secret_access_key: /etc/hostname must be a path below",
+        "set/b.json:6: data/secret_access_key: the environment variable ORGVAULT_TEST_UNSET is not set",
     ] {
         assert!(refused.stderr.contains(expected), "{expected}: {}", refused.stderr);
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A credential to save. `D` is what represents its data, `L` what represents its labels.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, bound(deserialize = "D: Deserialize<'de>, L: Deserialize<'de>"))]
 pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {

@@ -5,10 +5,12 @@
 
 mod object;
 mod parse;
+mod typed;
 mod write;
 
 pub use object::{ObjectReader, unknown_field};
 pub use parse::{Document, Limits, SyntaxError, parse};
+pub use typed::typed_error;
 pub(crate) use write::write_members;
 pub use write::{ObjectWriter, write_text};
 

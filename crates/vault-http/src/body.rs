@@ -10,12 +10,11 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
-use serde_path_to_error::{Path, Segment};
 use std::future::Future;
 use tokio::time::timeout;
 use vault_api::ProblemCode;
-use vault_core::field::{FieldCode, FieldError, child};
-use vault_core::json::{self, Limits, Node, SyntaxError, pointer_to};
+use vault_core::field::{FieldCode, FieldError};
+use vault_core::json::{self, Limits, Node, SyntaxError, typed_error};
 
 /// Maximum size of a body in bytes. The app passes it to [`web::PayloadConfig`].
 pub(crate) const MAX_BODY: usize = 64 * 1024;
@@ -127,58 +126,15 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ProblemRespo
     // Types of objects would accept arrays of their members too.
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         serde_json::from_slice::<IgnoredAny>(bytes).map_err(|_| not_json())?;
-        return Err(refused(String::new(), FieldCode::WrongType, "must be an object".to_owned()));
+        let error = FieldError::new("", FieldCode::WrongType, "must be an object");
+        return Err(ProblemResponse::fields(vec![error]));
     }
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        if error.inner().is_data() { wrong_field(error.path(), &error.inner().to_string()) } else { not_json() }
+        if error.inner().is_data() { ProblemResponse::fields(vec![typed_error(&error)]) } else { not_json() }
     })?;
     json.end().map_err(|_| not_json())?;
     Ok(parsed)
-}
-
-/// Creates the error for the field at `path`. The parser's `message` contains names of fields, which are part of the
-/// program, but also values and unknown names, which are not repeated.
-fn wrong_field(path: &Path, message: &str) -> ProblemResponse {
-    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
-    let known = |prefix: &str| message.strip_prefix(prefix)?.strip_suffix('`').map(str::to_owned);
-    let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
-    let mut pointer = String::new();
-    for segment in path {
-        pointer = match segment {
-            Segment::Map { key } => pointer_to(&pointer, key),
-            Segment::Seq { index } => child(&pointer, &index.to_string()),
-            Segment::Enum { .. } | Segment::Unknown => pointer,
-        };
-    }
-    if let Some(name) = known("missing field `") {
-        refused(child(&pointer, &name), FieldCode::Required, "is required".to_owned())
-    } else if let Some(name) = known("duplicate field `") {
-        // The path already ends with the name.
-        let pointer = if pointer.ends_with(&child("", &name)) { pointer } else { child(&pointer, &name) };
-        refused(pointer, FieldCode::Duplicate, "must not be repeated".to_owned())
-    } else if message.starts_with("unknown field `") {
-        let expected = expected.trim_start_matches("one of ").replace('`', "");
-        let detail = match expected.is_empty() {
-            true => "unknown field; this request has no fields".to_owned(),
-            false => format!("unknown field; expected one of {}", expected.replace(" or ", ", ")),
-        };
-        refused(pointer, FieldCode::Unknown, detail)
-    } else {
-        let expected = match expected {
-            _ if found == "invalid type: null" => "must not be null",
-            "a string" => "must be a string",
-            "a boolean" => "must be true or false",
-            "a sequence" => "must be an array",
-            "i64" | "i32" | "u32" => "must be a whole number",
-            _ => "must be an object",
-        };
-        refused(pointer, FieldCode::WrongType, expected.to_owned())
-    }
-}
-
-fn refused(pointer: String, code: FieldCode, detail: String) -> ProblemResponse {
-    ProblemResponse::fields(vec![FieldError::new(pointer, code, detail)])
 }
 
 fn not_json() -> ProblemResponse {

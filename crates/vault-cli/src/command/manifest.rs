@@ -6,7 +6,7 @@ use crate::client::login::{Login, failure};
 use crate::failure::Failure;
 use crate::manifest::document::{self, Credential, Integration, Manifest};
 use crate::manifest::plan::{self, Change, Present, label, place};
-use crate::manifest::{NAME, Violation, beneath, export, references, validate};
+use crate::manifest::{DATA_VERSION, NAME, Violation, beneath, export, references};
 use crate::output::{Output, note};
 use clap::Args;
 use secrecy::SecretString;
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 use vault_client::{
     AddReceiverRequest, ChangeAccountRequest, ChangeReceiverRequest, ClientError, CreateIntegrationRequest,
     IntegrationChange, InviteRequest, IssuedIntegration, ListFilter, ReplaceRequest, RequestOptions, SaveRequest,
-    Session, TrustRequest, WireJson,
+    Session, WireJson,
 };
 
 /// Exit status of a dry run with changes.
@@ -95,8 +95,8 @@ pub fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     }
     let makes_secrets = changes.iter().find(|change| match change {
         Change::Invite { .. } => true,
-        Change::CreateIntegration(integration) => integration.token,
-        Change::AddReceiver(receiver) => receiver.url.is_some(),
+        Change::CreateIntegration(integration) => integration.request.token == Some(true),
+        Change::AddReceiver(receiver) => receiver.request.url.is_some(),
         _ => false,
     });
     if let (Some(change), None) = (makes_secrets, &args.secrets_out) {
@@ -166,10 +166,6 @@ impl Planned {
     /// Reads and validates everything before anything is changed.
     fn read(session: &Session, args: &ApplyArgs) -> Result<Self, Failure> {
         let manifest = document::read(&texts(&args.files)?).map_err(|violations| reported(&violations))?;
-        let violations = validate(&manifest);
-        if !violations.is_empty() {
-            return Err(reported(&violations));
-        }
         if args.prune && manifest.credentials.is_empty() && manifest.integrations.is_empty() {
             let reason = "the documents describe nothing, so all of the set would be deleted";
             return Err(Failure::usage(format!("--prune: {reason}; delete it by hand if that is meant")));
@@ -183,7 +179,7 @@ impl Planned {
         });
         for credential in sent {
             match references::resolve(credential) {
-                Ok(text) => drop(data.insert((credential.namespace.clone(), credential.name.clone()), text)),
+                Ok(text) => drop(data.insert(identity(credential), text)),
                 Err(found) => violations.extend(found),
             }
         }
@@ -191,7 +187,7 @@ impl Planned {
         for change in &changes {
             let Change::AddReceiver(receiver) = change else { continue };
             match references::url(receiver) {
-                Ok(url) => urls.extend(url.map(|url| (receiver.address.clone(), url))),
+                Ok(url) => urls.extend(url.map(|url| (receiver.request.text().to_owned(), url))),
                 Err(violation) => violations.push(violation),
             }
         }
@@ -206,6 +202,11 @@ impl Planned {
             Err(reported(&violations))
         }
     }
+}
+
+/// Returns namespace and name.
+fn identity(credential: &Credential) -> (String, String) {
+    (credential.request.namespace.clone(), credential.own.name.clone())
 }
 
 /// Returns an error that lists all violations, one per line.
@@ -340,7 +341,7 @@ impl Apply<'_> {
                 if let Some(token) = made.token {
                     self.keep(&json!({"integration": made.name, "token": token}))?;
                 }
-                if integration.disabled {
+                if integration.own.disabled {
                     let change =
                         IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
                     self.session.change_integration(&made.id, &change).map_err(refused)?;
@@ -350,19 +351,19 @@ impl Apply<'_> {
             Change::UpdateIntegration { id, change, .. } => {
                 self.session.change_integration(id, change).map(drop).map_err(refused)
             }
-            Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map(drop).map_err(refused),
+            Change::Trust { id, trust, .. } => self.session.trust(id, trust).map(drop).map_err(refused),
             Change::Distrust { id, trust, .. } => self.session.distrust(id, &trust.id).map_err(refused),
             Change::AddReceiver(receiver) => {
-                let url = self.urls.get(&receiver.address).map(|url| url.to_string());
-                let to = url.is_none().then(|| receiver.address.clone());
+                let address = receiver.request.text();
+                let url = self.urls.get(address).map(|url| url.to_string());
                 let kind = if url.is_some() { "webhook" } else { "email" }.to_owned();
-                let events = (!receiver.events.is_empty()).then(|| receiver.events.clone());
-                let request = AddReceiverRequest { kind, url, to, events };
+                let events = Some(receiver.request.events.clone());
+                let request = AddReceiverRequest { kind, url, to: receiver.request.email.clone(), events };
                 let added = self.session.add_receiver(&request).map_err(refused)?;
                 if let Some(secret) = added.secret {
-                    self.keep(&json!({"receiver": receiver.address, "secret": secret}))?;
+                    self.keep(&json!({"receiver": address, "secret": secret}))?;
                 }
-                if receiver.disabled {
+                if receiver.own.disabled {
                     let change = ChangeReceiverRequest { state: Some("disabled".to_owned()), events: None };
                     self.session.change_receiver(&added.receiver.id, &change).map_err(refused)?;
                 }
@@ -372,7 +373,7 @@ impl Apply<'_> {
                 self.session.change_receiver(id, change).map(drop).map_err(refused)
             }
             Change::Save(credential) => self.save(credential).map_err(|error| match is_mismatch(&error) {
-                true => concurrent(&format!("{} {}", credential.namespace, credential.name)),
+                true => concurrent(&format!("{} {}", credential.request.namespace, credential.own.name)),
                 false => refused(error),
             }),
             Change::Replace { id, from, credential } => self.replace(id, *from, credential, refused),
@@ -390,38 +391,34 @@ impl Apply<'_> {
     }
 
     fn create(&self, integration: &Integration) -> Result<IssuedIntegration, ClientError> {
-        let trusts: Vec<TrustRequest> = integration.trusts.iter().map(wire).collect();
-        self.session.create_integration(&CreateIntegrationRequest {
-            name: integration.name.clone(),
-            namespaces: integration.namespaces.clone(),
-            expires_at: integration.expires_at.clone(),
-            token: Some(integration.token),
-            trusts: (!trusts.is_empty()).then_some(trusts),
-            managed_by: Some(self.set.to_owned()),
-        })
+        let request = integration.request.clone();
+        let token = Some(request.token.unwrap_or(false));
+        let managed_by = Some(self.set.to_owned());
+        self.session.create_integration(&CreateIntegrationRequest { token, managed_by, ..request })
     }
 
     fn data(&self, credential: &Credential) -> WireJson {
-        let text = self.data.get(&(credential.namespace.clone(), credential.name.clone()));
+        let text = self.data.get(&identity(credential));
         SecretString::from(text.map(|text| text.as_str()).unwrap_or_default()).into()
     }
 
     /// Returns the idempotency key of a request. A repeated or concurrent run has the same key and creates no second
     /// credential.
     fn key(&self, doing: &str, id: &str, credential: &Credential) -> String {
-        let Credential { namespace, name, data_version, .. } = credential;
-        let text = format!("{id}\0{}\0{namespace}\0{name}\0{data_version}", self.set);
+        let (namespace, name) = identity(credential);
+        let text = format!("{id}\0{}\0{namespace}\0{name}\0{}", self.set, credential.own.data_version);
         let digest = Sha256::digest(text.as_bytes());
         format!("{doing}-{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
 
     fn save(&self, credential: &Credential) -> Result<(), ClientError> {
+        let wanted = &credential.request;
         let request = SaveRequest {
             labels: Some(plan::labels(self.set, credential)),
-            description: credential.description.clone(),
-            expires_at: credential.expires_at.clone(),
-            vend: Some(credential.vend.clone()),
-            ..SaveRequest::new(credential.kind.as_str().to_owned(), credential.namespace.clone(), self.data(credential))
+            description: wanted.description.clone(),
+            expires_at: wanted.expires_at.clone(),
+            vend: wanted.vend.clone(),
+            ..SaveRequest::new(wanted.kind.clone(), wanted.namespace.clone(), self.data(credential))
         };
         let key = self.key("apply", "", credential);
         for attempt in 1.. {
@@ -442,8 +439,8 @@ impl Apply<'_> {
 
     fn exists(&self, credential: &Credential) -> Result<bool, ClientError> {
         let filter = ListFilter {
-            namespace: Some(credential.namespace.clone()),
-            labels: vec![format!("{NAME}:{}", credential.name)],
+            namespace: Some(credential.request.namespace.clone()),
+            labels: vec![format!("{NAME}:{}", credential.own.name)],
             ..ListFilter::default()
         };
         self.session.list(filter).next().transpose().map(|found| found.is_some())
@@ -457,12 +454,15 @@ impl Apply<'_> {
         refused: impl Fn(ClientError) -> Failure,
     ) -> Result<(), Failure> {
         let (item, tag) = self.session.show_tagged(id).map_err(&refused)?;
-        let now = label(&item, crate::manifest::DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(from);
+        let now = label(&item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(from);
         if now != from {
             return Err(concurrent(&place(&item)));
         }
-        let request =
-            ReplaceRequest { data: self.data(credential), expires_at: credential.expires_at.clone(), stage: None };
+        let request = ReplaceRequest {
+            data: self.data(credential),
+            expires_at: credential.request.expires_at.clone(),
+            stage: None,
+        };
         let options = RequestOptions {
             if_match: tag,
             idempotency_key: Some(self.key("replace", id, credential)),
@@ -486,12 +486,4 @@ fn concurrent(place: &str) -> Failure {
 /// Whether an idempotency key was used for another request.
 fn is_mismatch(error: &ClientError) -> bool {
     matches!(error, ClientError::Problem { problem, .. } if problem.code == "idempotency-mismatch")
-}
-
-fn wire(trust: &document::Trust) -> TrustRequest {
-    TrustRequest {
-        issuer: Value::from(&*trust.issuer),
-        claims: Value::from_iter(trust.claims.clone()),
-        max_lifetime: Some(Value::from(trust.max_lifetime)),
-    }
 }

@@ -1,106 +1,166 @@
-//! Parsing and validation of documents. All violations are reported together.
+//! Parsing of documents: lists of the requests of the HTTP API. All violations are reported together.
 
-use super::yaml::{self, Node, Value};
-use super::{At, OWN_LABELS, Violation};
-use serde_json::{Map, Value as Json};
+use super::validate::Check;
+use super::{At, Violation, yaml};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::array::IntoIter;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialType, FieldClass};
-use vault_core::identity::DEFAULT_LIFETIME_SECONDS;
+use std::ops::Not;
+use std::path::PathBuf;
+use vault_client::{CreateIntegrationRequest, InviteRequest, SaveRequest};
+use vault_core::credential::CredentialType;
+use vault_core::field::{FieldCode, FieldError};
 use vault_core::integration::ManagedBy;
+use vault_core::json::typed_error;
 
 /// The content of a set of documents.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Manifest {
     /// Name of the set, which all its documents must declare.
     pub(crate) set: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) people: Vec<Person>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) integrations: Vec<Integration>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) receivers: Vec<Receiver>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) credentials: Vec<Credential>,
 }
 
+/// An element of a list: a request, and the fields that only documents have.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Item<R, O = State> {
+    #[serde(skip)]
+    pub(crate) at: At,
+    #[serde(flatten)]
+    pub(crate) own: O,
+    #[serde(flatten)]
+    pub(crate) request: R,
+}
+
 /// An account, or an invitation if there is no account.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Person {
-    pub(crate) at: At,
-    pub(crate) email: String,
-    pub(crate) role: String,
-    pub(crate) disabled: bool,
-}
-
+pub(crate) type Person = Item<InviteRequest>;
 /// An integration, identified by its name.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Integration {
-    pub(crate) at: At,
-    pub(crate) name: String,
-    pub(crate) namespaces: Vec<String>,
-    pub(crate) expires_at: Option<String>,
-    pub(crate) disabled: bool,
-    /// Set if the integration gets a token when it is created.
-    pub(crate) token: bool,
-    pub(crate) trusts: Vec<Trust>,
-}
+pub(crate) type Integration = Item<CreateIntegrationRequest>;
+/// A receiver of events.
+pub(crate) type Receiver = Item<Address>;
+/// A credential, identified by namespace and name. Values of its data can be references.
+pub(crate) type Credential = Item<SaveRequest<Map<String, Value>>, Named>;
 
-/// A receiver of events, identified by its displayed address. For a webhook, that is only the host.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Receiver {
-    pub(crate) at: At,
-    pub(crate) address: String,
-    /// Line and source of a webhook's URL. `None` for e-mail.
-    pub(crate) url: Option<(usize, Datum)>,
-    /// Selected events. Empty selects all.
-    pub(crate) events: Vec<String>,
+/// The state of an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub(crate) disabled: bool,
 }
 
-/// A trusted workload.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trust {
-    pub(crate) at: At,
-    pub(crate) issuer: String,
-    pub(crate) claims: BTreeMap<String, Json>,
-    /// Maximum token lifetime in seconds.
-    pub(crate) max_lifetime: i64,
+/// The fields of an element that are no part of the request.
+pub(crate) trait Own: DeserializeOwned {
+    const NAMES: &[&str];
 }
 
-/// A credential, identified by namespace and name.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Credential {
-    pub(crate) at: At,
-    pub(crate) namespace: String,
+impl Own for State {
+    const NAMES: &[&str] = &["disabled"];
+}
+
+impl Own for Named {
+    const NAMES: &[&str] = &["name", "data_version"];
+}
+
+/// Name of a credential and version of its data, which become labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Named {
     pub(crate) name: String,
-    pub(crate) kind: CredentialType,
-    pub(crate) labels: BTreeMap<String, String>,
-    pub(crate) description: Option<String>,
-    pub(crate) vend: String,
-    pub(crate) expires_at: Option<String>,
+    #[serde(default = "first")]
     pub(crate) data_version: i64,
-    pub(crate) data: BTreeMap<String, (usize, Datum)>,
 }
 
-/// The value of a credential's field.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Datum {
+const fn first() -> i64 {
+    1
+}
+
+/// The displayed address of a receiver, which identifies it. For a webhook, that is only the host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Address {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) webhook: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) email: Option<String>,
+    /// Reference to the URL of a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<Value>,
+    /// Selected events. Empty selects all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<String>,
+}
+
+impl Address {
+    pub(crate) fn text(&self) -> &str {
+        self.webhook.as_deref().or(self.email.as_deref()).unwrap_or_default()
+    }
+}
+
+impl Credential {
+    /// Returns its type. Unknown ones are violations.
+    pub(crate) fn kind(&self) -> Option<CredentialType> {
+        CredentialType::parse(&self.request.kind)
+    }
+}
+
+/// The source of a value.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Datum<'a> {
     /// A literal value.
-    Plain(Json),
+    Plain(&'a Value),
     /// A file below the directory of the document.
-    File(String),
+    File(&'a str),
     /// An environment variable.
-    Variable(String),
+    Variable(&'a str),
 }
 
-/// Parses documents, given by path and text.
+/// Returns the source of a value. Other objects than `file: PATH` and `env: NAME` have none.
+pub(crate) fn datum(value: &Value) -> Option<Datum<'_>> {
+    let Value::Object(members) = value else { return Some(Datum::Plain(value)) };
+    match members.iter().next() {
+        Some((place, Value::String(text))) if members.len() == 1 => match place.as_str() {
+            "file" => Some(Datum::File(text)),
+            "env" => Some(Datum::Variable(text)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A document, whose elements are read one by one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lists {
+    set: String,
+    #[serde(default)]
+    people: Vec<Value>,
+    #[serde(default)]
+    integrations: Vec<Value>,
+    #[serde(default)]
+    receivers: Vec<Value>,
+    #[serde(default)]
+    credentials: Vec<Value>,
+}
+
+/// Parses documents, given by path and text, and validates them by the rules of the server.
 pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Violation>> {
     let (mut manifest, mut violations) = (Manifest::default(), Vec::new());
     for (file, text) in texts {
         match yaml::documents(text) {
-            Ok(documents) => documents
-                .iter()
-                .for_each(|node| Reader { file, violations: &mut violations }.document(node, &mut manifest)),
+            Ok(documents) => documents.into_iter().for_each(|(value, lines)| {
+                Reader { at: At { file: file.clone(), lines }, violations: &mut violations }
+                    .document(value, &mut manifest);
+            }),
             Err((line, reason)) => {
-                violations.push(Violation { at: At { file: file.clone(), line }, field: String::new(), reason });
+                violations.push(Violation { file: file.clone(), line, field: String::new(), reason });
             }
         }
     }
@@ -111,334 +171,111 @@ pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Violatio
 
 /// Returns a violation for each object that is described twice.
 fn duplicates(manifest: &Manifest) -> Vec<Violation> {
-    let people = manifest.people.iter().map(|one| (&one.at, "people", one.email.to_lowercase()));
-    let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.name.clone()));
-    let credentials =
-        manifest.credentials.iter().map(|one| (&one.at, "credentials", format!("{} {}", one.namespace, one.name)));
-    let receivers = manifest.receivers.iter().map(|one| (&one.at, "receivers", one.address.clone()));
+    let people = manifest.people.iter().map(|one| (&one.at, "people", one.request.email.clone()));
+    let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.request.name.clone()));
+    let receivers = manifest.receivers.iter().map(|one| (&one.at, "receivers", one.request.text().to_owned()));
+    let credentials = manifest
+        .credentials
+        .iter()
+        .map(|one| (&one.at, "credentials", format!("{} {}", one.request.namespace, one.own.name)));
     let mut seen = BTreeSet::new();
-    let again = people
-        .chain(integrations)
-        .chain(receivers)
-        .chain(credentials)
-        .filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
-    again
-        .map(|(at, kind, name)| Violation {
-            at: at.clone(),
-            field: kind.to_owned(),
-            reason: format!("{name} is described twice"),
-        })
-        .collect()
+    let all = people.chain(integrations).chain(receivers).chain(credentials);
+    let again = all.filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
+    again.map(|(at, kind, name)| at.violation(kind, format!("{name} is described twice"))).collect()
 }
 
 struct Reader<'a> {
-    file: &'a Path,
+    at: At,
     violations: &'a mut Vec<Violation>,
 }
 
 impl Reader<'_> {
-    fn at(&self, line: usize) -> At {
-        At { file: self.file.to_owned(), line }
-    }
-
-    fn violation(&mut self, line: usize, field: &str, reason: impl Into<String>) {
-        self.violations.push(Violation { at: self.at(line), field: field.to_owned(), reason: reason.into() });
-    }
-
-    fn document(&mut self, node: &Node, manifest: &mut Manifest) {
-        let Some(mut members) = self.members(node, "", &["set", "people", "integrations", "receivers", "credentials"])
-        else {
-            return;
-        };
-        let line = node.line;
-        if let Some(set) = self.text(&mut members, line, "set") {
-            if let Err(violation) = ManagedBy::parse(&set, "set") {
-                self.violation(line, "set", violation.detail);
-            }
+    fn document(&mut self, value: Value, manifest: &mut Manifest) {
+        let mut errors = Vec::new();
+        let lists = members(value, &mut errors).and_then(|members| parse::<Lists>(members, &[], &mut errors));
+        if let Some(lists) = lists {
+            errors.extend(ManagedBy::parse(&lists.set, "set").err());
             if manifest.set.is_empty() {
-                manifest.set = set;
-            } else if manifest.set != set {
-                self.violation(line, "set", format!("is {set}, and another document's is {}", manifest.set));
+                manifest.set.clone_from(&lists.set);
+            } else if manifest.set != lists.set {
+                let reason = format!("is {}, and another document's is {}", lists.set, manifest.set);
+                self.violations.push(self.at.violation("set", reason));
             }
+            manifest.people.extend(self.items("people", lists.people));
+            manifest.integrations.extend(self.items("integrations", lists.integrations));
+            manifest.receivers.extend(self.items("receivers", lists.receivers));
+            manifest.credentials.extend(self.items("credentials", lists.credentials));
         }
-        for node in self.list(&mut members, "people") {
-            let person = self.person(node);
-            manifest.people.extend(person);
-        }
-        for node in self.list(&mut members, "integrations") {
-            let integration = self.integration(node);
-            manifest.integrations.extend(integration);
-        }
-        for node in self.list(&mut members, "receivers") {
-            let receiver = self.receiver(node);
-            manifest.receivers.extend(receiver);
-        }
-        for node in self.list(&mut members, "credentials") {
-            let credential = self.credential(node);
-            manifest.credentials.extend(credential);
-        }
+        self.violations.extend(errors.into_iter().map(|error| self.at.violation(&error.pointer, error.detail)));
     }
 
-    fn person(&mut self, node: &Node) -> Option<Person> {
-        let mut members = self.members(node, "people", &["email", "role", "disabled"])?;
-        let (email, role) = (self.text(&mut members, node.line, "email"), self.text(&mut members, node.line, "role"));
-        let disabled = self.flag(&mut members, "disabled", false);
-        Some(Person { at: self.at(node.line), email: email?.to_lowercase(), role: role?, disabled })
-    }
-
-    fn integration(&mut self, node: &Node) -> Option<Integration> {
-        let known = ["name", "namespaces", "expires_at", "disabled", "token", "trusts"];
-        let mut members = self.members(node, "integrations", &known)?;
-        let name = self.text(&mut members, node.line, "name");
-        let namespaces = self.texts(&mut members, "namespaces");
-        if namespaces.is_empty() {
-            self.violation(node.line, "namespaces", "is required");
+    fn items<R: DeserializeOwned, O: Own>(&mut self, list: &str, values: Vec<Value>) -> Vec<Item<R, O>>
+    where
+        Item<R, O>: Check,
+    {
+        let mut items = Vec::new();
+        for (number, value) in values.into_iter().enumerate() {
+            let (at, mut errors) = (self.at.below(&format!("{list}/{number}")), Vec::new());
+            let item = members(value, &mut errors).and_then(|mut request| {
+                let own = O::NAMES.iter().filter_map(|name| request.remove_entry(*name)).collect();
+                let (own, request) = (parse(own, &[], &mut errors), parse(request, O::NAMES, &mut errors));
+                Some(Item { at: at.clone(), own: own?, request: request? })
+            });
+            if let Some(mut item) = item {
+                let wrong: Vec<String> = errors.iter().map(|error| error.pointer.clone()).collect();
+                // The placeholder of a wrong value is wrong too.
+                let is_new =
+                    |error: &FieldError| wrong.iter().all(|other| first_name(other) != first_name(&error.pointer));
+                errors.extend(item.check().into_iter().filter(is_new));
+                items.push(item);
+            }
+            self.violations.extend(errors.into_iter().map(|error| at.violation(&error.pointer, error.detail)));
         }
-        let trusts = self.list(&mut members, "trusts").into_iter().filter_map(|node| self.trust(node)).collect();
-        Some(Integration {
-            at: self.at(node.line),
-            name: name?,
-            namespaces,
-            expires_at: self.optional_text(&mut members, "expires_at"),
-            disabled: self.flag(&mut members, "disabled", false),
-            token: self.flag(&mut members, "token", false),
-            trusts,
-        })
+        items
     }
+}
 
-    fn receiver(&mut self, node: &Node) -> Option<Receiver> {
-        let mut members = self.members(node, "receivers", &["webhook", "email", "url", "events", "disabled"])?;
-        let (webhook, email) = (self.optional_text(&mut members, "webhook"), self.optional_text(&mut members, "email"));
-        let url = members.remove("url").map(|node| (node.line, self.reference(node, "url")));
-        let (address, url) = match (webhook, email, url) {
-            (Some(webhook), None, Some((line, url))) => (webhook, Some((line, url?))),
-            (Some(_), None, None) => {
-                self.violation(node.line, "url", "is required: `file: PATH` or `env: NAME` of the webhook's URL");
-                return None;
-            }
-            (None, Some(email), None) => (email.to_lowercase(), None),
-            _ => {
-                self.violation(node.line, "receivers", "must have webhook and url, or email");
-                return None;
-            }
+/// Returns the members of an object without those that have no value.
+fn members(value: Value, errors: &mut Vec<FieldError>) -> Option<Map<String, Value>> {
+    let Value::Object(members) = value else {
+        errors.push(FieldError::new("", FieldCode::WrongType, "must be names with values"));
+        return None;
+    };
+    Some(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
+}
+
+/// Parses an object. Replaces invalid fields by placeholders, to find all errors. `more` are names of other fields of
+/// the object.
+fn parse<T: DeserializeOwned>(
+    mut members: Map<String, Value>,
+    more: &[&str],
+    errors: &mut Vec<FieldError>,
+) -> Option<T> {
+    let mut placeholders: BTreeMap<String, IntoIter<Value, 5>> = BTreeMap::new();
+    loop {
+        let error = match serde_path_to_error::deserialize(Value::Object(members.clone())) {
+            Ok(parsed) => return Some(parsed),
+            Err(error) => typed_error(&error),
         };
-        let events = self.texts(&mut members, "events");
-        let disabled = self.flag(&mut members, "disabled", false);
-        Some(Receiver { at: self.at(node.line), address, url, events, disabled })
-    }
-
-    /// Parses the reference to a value that must not be in the document itself.
-    fn reference(&mut self, node: &Node, name: &str) -> Option<Datum> {
-        if let Value::Map(reference) = &node.value
-            && let [(place, Node { value: Value::Text(text), .. })] = &reference[..]
-        {
-            match &**place {
-                "file" => return Some(Datum::File(text.clone())),
-                "env" => return Some(Datum::Variable(text.clone())),
-                _ => {}
-            }
-        }
-        self.violation(node.line, name, "must be `file: PATH` or `env: NAME`");
-        None
-    }
-
-    fn trust(&mut self, node: &Node) -> Option<Trust> {
-        let mut members = self.members(node, "trusts", &["issuer", "claims", "max_lifetime"])?;
-        let issuer = self.text(&mut members, node.line, "issuer");
-        let mut claims = BTreeMap::new();
-        match members.remove("claims").map(|node| &node.value) {
-            Some(Value::Map(all)) => {
-                for (name, node) in all {
-                    match json(node) {
-                        Json::Array(_) | Json::Object(_) => {
-                            self.violation(node.line, name, "a claim must be text, a number, true, false or null")
-                        }
-                        value => {
-                            claims.insert(name.clone(), value);
-                        }
-                    }
-                }
-            }
-            _ => self.violation(node.line, "claims", "is required: claims by JSON pointers, such as \"/sub\""),
-        }
-        let max_lifetime = self.number(&mut members, "max_lifetime", DEFAULT_LIFETIME_SECONDS);
-        Some(Trust { at: self.at(node.line), issuer: issuer?, claims, max_lifetime })
-    }
-
-    fn credential(&mut self, node: &Node) -> Option<Credential> {
-        let known =
-            ["namespace", "name", "type", "labels", "description", "vend", "expires_at", "data_version", "data"];
-        let mut members = self.members(node, "credentials", &known)?;
-        let namespace = self.text(&mut members, node.line, "namespace");
-        let name = self.text(&mut members, node.line, "name");
-        let kind = self.text(&mut members, node.line, "type");
-        let mut labels = BTreeMap::new();
-        if let Some(node) = members.remove("labels") {
-            let Value::Map(all) = &node.value else {
-                self.violation(node.line, "labels", "must be names with values");
-                return None;
+        let name = first_name(&error.pointer).to_owned();
+        let is_known = error.code != FieldCode::Unknown;
+        let next = placeholders.entry(name.clone()).or_insert_with(|| {
+            let detail = if is_known || more.is_empty() {
+                error.detail
+            } else {
+                format!("{}, {}", error.detail, more.join(", ")).into()
             };
-            for (name, node) in all {
-                match &node.value {
-                    _ if OWN_LABELS.contains(&&**name) => {
-                        self.violation(node.line, name, "is a label that this command sets itself");
-                    }
-                    Value::Text(text) => drop(labels.insert(name.clone(), text.clone())),
-                    _ => self.violation(node.line, name, "must be text: put it in quotation marks"),
-                }
-            }
-        }
-        let vend = self.optional_text(&mut members, "vend");
-        let (description, expires_at) =
-            (self.optional_text(&mut members, "description"), self.optional_text(&mut members, "expires_at"));
-        let data_version = self.number(&mut members, "data_version", 1);
-        let (data, kind) = (members.remove("data"), kind?);
-        let Some(kind) = CredentialType::parse(&kind) else {
-            let all = CredentialType::ALL.map(CredentialType::as_str).join(", ");
-            self.violation(node.line, "type", format!("{kind} is unknown; it must be one of {all}"));
-            return None;
-        };
-        let data = self.data(node.line, kind, data);
-        Some(Credential {
-            at: self.at(node.line),
-            namespace: namespace?,
-            name: name?,
-            kind,
-            labels,
-            description,
-            vend: vend.unwrap_or_else(|| VendRule::default_of(kind).as_str().to_owned()),
-            expires_at,
-            data_version,
-            data,
-        })
-    }
-
-    fn data(&mut self, line: usize, kind: CredentialType, node: Option<&Node>) -> BTreeMap<String, (usize, Datum)> {
-        let mut data = BTreeMap::new();
-        let Some(Value::Map(members)) = node.map(|node| &node.value) else {
-            self.violation(line, "data", "is required: the fields of the credential's type");
-            return data;
-        };
-        for (name, node) in members {
-            let Some(field) = kind.fields().iter().find(|field| field.name == *name) else {
-                self.violation(node.line, name, format!("is no field of {}", kind.as_str()));
-                continue;
-            };
-            let datum = match &node.value {
-                // It would show a file or a variable of the host to every user of the organization.
-                Value::Map(_) if field.class == FieldClass::Location => {
-                    self.violation(node.line, name, "is shown to every user, so its value must be in the document");
-                    continue;
-                }
-                Value::Map(reference) => match &reference[..] {
-                    [(place, Node { value: Value::Text(text), .. })] if place == "file" => Datum::File(text.clone()),
-                    [(place, Node { value: Value::Text(text), .. })] if place == "env" => Datum::Variable(text.clone()),
-                    _ => {
-                        self.violation(node.line, name, "must be `file: PATH`, `env: NAME` or a value");
-                        continue;
-                    }
-                },
-                _ if field.class == FieldClass::Secret => {
-                    self.violation(
-                        node.line,
-                        name,
-                        "is a secret, which a document must not contain: use `file: PATH` or `env: NAME`",
-                    );
-                    continue;
-                }
-                _ => Datum::Plain(json(node)),
-            };
-            data.insert(name.clone(), (node.line, datum));
-        }
-        data
-    }
-
-    /// Returns the fields of a map, and reports those that are not in `known`.
-    fn members<'n>(&mut self, node: &'n Node, field: &str, known: &[&str]) -> Option<BTreeMap<&'n str, &'n Node>> {
-        let Value::Map(members) = &node.value else {
-            self.violation(node.line, field, "must be names with values");
-            return None;
-        };
-        for (name, node) in members.iter().filter(|(name, _)| !known.contains(&&**name)) {
-            self.violation(node.line, name, format!("is unknown here; expected {}", known.join(", ")));
-        }
-        Some(members.iter().map(|(name, node)| (&**name, node)).collect())
-    }
-
-    fn text(&mut self, members: &mut BTreeMap<&str, &Node>, line: usize, name: &str) -> Option<String> {
-        match members.remove(name).map(|node| (node.line, &node.value)) {
-            Some((_, Value::Text(text))) if !text.is_empty() => return Some(text.clone()),
-            Some((line, _)) => self.violation(line, name, "must be text"),
-            None => self.violation(line, name, "is required"),
-        }
-        None
-    }
-
-    fn texts(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str) -> Vec<String> {
-        let mut texts = Vec::new();
-        for node in self.list(members, name) {
-            match &node.value {
-                Value::Text(text) => texts.push(text.clone()),
-                _ => self.violation(node.line, name, "must be texts"),
-            }
-        }
-        texts
-    }
-
-    fn optional_text(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str) -> Option<String> {
-        match members.remove(name).map(|node| (node.line, &node.value)) {
-            Some((_, Value::Text(text))) => Some(text.clone()),
-            Some((_, Value::Null)) | None => None,
-            Some((line, _)) => {
-                self.violation(line, name, "must be text: put it in quotation marks");
-                None
-            }
-        }
-    }
-
-    fn flag(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str, default: bool) -> bool {
-        match members.remove(name).map(|node| (node.line, &node.value)) {
-            Some((_, Value::Flag(flag))) => *flag,
-            None => default,
-            Some((line, _)) => {
-                self.violation(line, name, "must be true or false");
-                default
-            }
-        }
-    }
-
-    fn number(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str, default: i64) -> i64 {
-        match members.remove(name).map(|node| (node.line, &node.value)) {
-            Some((_, Value::Number(number))) if *number > 0 => *number,
-            None => default,
-            Some((line, _)) => {
-                self.violation(line, name, "must be a positive number");
-                default
-            }
-        }
-    }
-
-    fn list<'n>(&mut self, members: &mut BTreeMap<&str, &'n Node>, name: &str) -> Vec<&'n Node> {
-        match members.remove(name).map(|node| (node.line, &node.value)) {
-            Some((_, Value::List(nodes))) => nodes.iter().collect(),
-            Some((_, Value::Null)) | None => Vec::new(),
-            Some((line, _)) => {
-                self.violation(line, name, "must be a list");
-                Vec::new()
-            }
+            errors.push(FieldError { detail, ..error });
+            [json!(""), json!([]), json!({}), json!(false), json!(1)].into_iter()
+        });
+        match next.next() {
+            Some(placeholder) if is_known => drop(members.insert(name, placeholder)),
+            _ => drop(members.remove(&name)?),
         }
     }
 }
 
-fn json(node: &Node) -> Json {
-    match &node.value {
-        Value::Null => Json::Null,
-        Value::Flag(flag) => Json::from(*flag),
-        Value::Number(number) => Json::from(*number),
-        Value::Text(text) => Json::from(&**text),
-        Value::List(list) => list.iter().map(json).collect(),
-        Value::Map(members) => {
-            Json::Object(members.iter().map(|(name, node)| (name.clone(), json(node))).collect::<Map<_, _>>())
-        }
-    }
+/// Returns the name of the field that contains the value at `pointer`.
+fn first_name(pointer: &str) -> &str {
+    pointer.trim_start_matches('/').split('/').next().unwrap_or_default()
 }

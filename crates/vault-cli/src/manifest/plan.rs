@@ -1,15 +1,17 @@
 //! The changes that a set of documents requires: a pure function of the documents and the existing objects.
 
-use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
+use super::document::{Credential, Integration, Manifest, Person, Receiver, State};
 use super::{DATA_VERSION, MANAGED_BY, NAME, Violation};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vault_client::{
     AccountItem, ChangeReceiverRequest, CredentialItem, DescribeRequest, IntegrationChange, IntegrationItem,
-    IssuerItem, ReceiverItem, TrustItem,
+    InviteRequest, IssuerItem, ReceiverItem, TrustItem, TrustRequest,
 };
-use vault_core::credential::FieldClass;
+use vault_core::activation::VendRule;
+use vault_core::credential::{CredentialType, FieldClass};
+use vault_core::identity::DEFAULT_LIFETIME_SECONDS;
 use vault_core::receiver::EventKinds;
 
 /// The existing objects of the organization.
@@ -31,7 +33,7 @@ pub(crate) enum Change {
     UpdatePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
     CreateIntegration(Integration),
     UpdateIntegration { id: String, name: String, change: IntegrationChange },
-    Trust { id: String, name: String, trust: Trust },
+    Trust { id: String, name: String, trust: TrustRequest },
     Distrust { id: String, name: String, trust: TrustItem },
     AddReceiver(Receiver),
     UpdateReceiver { id: String, address: String, change: ChangeReceiverRequest },
@@ -52,9 +54,11 @@ impl fmt::Display for Change {
                 let state = disabled.map(|disabled| if disabled { "is disabled" } else { "is enabled" }.to_owned());
                 write!(f, "~ person {email}: {}", role.into_iter().chain(state).collect::<Vec<_>>().join(", "))
             }
-            Self::CreateIntegration(Integration { name, namespaces, trusts, token, .. }) => {
-                let token = if *token { ", with a token" } else { "" };
-                write!(f, "+ integration {name}: {}, {} trusts{token}", namespaces.join(", "), trusts.len())
+            Self::CreateIntegration(Integration { request, .. }) => {
+                let token = if request.token == Some(true) { ", with a token" } else { "" };
+                let trusts = request.trusts.iter().flatten().count();
+                let namespaces = request.namespaces.join(", ");
+                write!(f, "+ integration {}: {namespaces}, {trusts} trusts{token}", request.name)
             }
             Self::UpdateIntegration { name, change, .. } => {
                 let namespaces =
@@ -75,14 +79,20 @@ impl fmt::Display for Change {
                 )
             }
             Self::Trust { name, trust, .. } => {
-                write!(f, "~ integration {name}: trusts {} of {}", claims(&trust.claims), trust.issuer)
+                let issuer = trust.issuer.as_str().unwrap_or_default();
+                write!(
+                    f,
+                    "~ integration {name}: trusts {} of {issuer}",
+                    claims(trust.claims.as_object().into_iter().flatten())
+                )
             }
             Self::Distrust { name, trust, .. } => {
                 write!(f, "~ integration {name}: no longer trusts {} of {}", claims(&trust.claims), trust.issuer)
             }
-            Self::AddReceiver(Receiver { address, events, .. }) => {
+            Self::AddReceiver(Receiver { request, .. }) => {
+                let events = &request.events;
                 let events = if events.is_empty() { "all events".to_owned() } else { events.join(", ") };
-                write!(f, "+ receiver {address}: {events}")
+                write!(f, "+ receiver {}: {events}", request.text())
             }
             Self::UpdateReceiver { address, change, .. } => {
                 let events = change.events.as_ref().map(|events| match events.is_empty() {
@@ -93,11 +103,13 @@ impl fmt::Display for Change {
                 write!(f, "~ receiver {address}: {}", events.into_iter().chain(state).collect::<Vec<_>>().join(", "))
             }
             Self::Save(credential) => {
-                write!(f, "+ credential {} {}: {}", credential.namespace, credential.name, credential.kind.as_str())
+                let Credential { own, request, .. } = &**credential;
+                write!(f, "+ credential {} {}: {}", request.namespace, own.name, request.kind)
             }
             Self::Replace { from, credential, .. } => {
-                let Credential { namespace, name, data_version, .. } = &**credential;
-                write!(f, "~ credential {namespace} {name}: new data, {DATA_VERSION} {from} becomes {data_version}")
+                let Credential { own, request, .. } = &**credential;
+                let becomes = format!("{DATA_VERSION} {from} becomes {}", own.data_version);
+                write!(f, "~ credential {} {}: new data, {becomes}", request.namespace, own.name)
             }
             Self::Describe { place, changes, .. } => write!(f, "~ credential {place}: {}", changes.join(", ")),
             Self::Delete { place, .. } => write!(f, "- credential {place}"),
@@ -106,8 +118,8 @@ impl fmt::Display for Change {
     }
 }
 
-fn claims(claims: &BTreeMap<String, Value>) -> String {
-    claims.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+fn claims<'a>(claims: impl IntoIterator<Item = (&'a String, &'a Value)>) -> String {
+    claims.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
 /// The changes in order.
@@ -119,14 +131,12 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     let (mut changes, mut violations) = (Vec::new(), Vec::new());
     for integration in &manifest.integrations {
         violations.extend(unknown_issuers(integration, present));
-        match present.integrations.iter().find(|one| one.name == integration.name) {
+        match present.integrations.iter().find(|one| one.name == integration.request.name) {
             None => changes.push(Change::CreateIntegration(integration.clone())),
             Some(found) => match found.managed_by.as_ref().filter(|set| **set != manifest.set) {
-                Some(set) => violations.push(Violation {
-                    at: integration.at.clone(),
-                    field: "name".to_owned(),
-                    reason: format!("the set {set} describes it, too"),
-                }),
+                Some(set) => {
+                    violations.push(integration.at.violation("name", format!("the set {set} describes it, too")));
+                }
                 None => changes.extend(change_integration(&manifest.set, integration, found)),
             },
         }
@@ -145,33 +155,34 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     }
     for person in &manifest.people {
         let invitations = |found: &&AccountItem| found.state == "invited" && is_of(person, found);
-        if person.disabled && present.people.iter().any(|found| invitations(&found)) {
+        if person.own.disabled && present.people.iter().any(|found| invitations(&found)) {
             // Enrolment would make it active.
             let withdraw = |found: &AccountItem| Change::Withdraw { id: found.id.clone(), email: found.email.clone() };
             changes.extend(present.people.iter().filter(invitations).map(withdraw));
             continue;
         }
         let Some(found) = present.people.iter().find(|found| is_of(person, found)) else {
-            if person.disabled {
+            if person.own.disabled {
                 continue; // see `uninvited`
             }
-            changes.push(Change::Invite { email: person.email.clone(), role: person.role.clone() });
+            changes.push(Change::Invite { email: person.request.email.clone(), role: person.request.role.clone() });
             continue;
         };
-        let role = (found.role != person.role).then(|| person.role.clone());
+        let InviteRequest { email, role } = &person.request;
+        let role = (found.role != *role).then(|| role.clone());
         // An invited user is neither active nor disabled.
         let disabled = (found.state == "active" || found.state == "disabled").then_some(found.state == "disabled");
-        let disabled = disabled.filter(|disabled| *disabled != person.disabled).map(|_| person.disabled);
+        let disabled = disabled.filter(|disabled| *disabled != person.own.disabled).map(|_| person.own.disabled);
         if role.is_some() || disabled.is_some() {
-            changes.push(Change::UpdatePerson { id: found.id.clone(), email: person.email.clone(), role, disabled });
+            changes.push(Change::UpdatePerson { id: found.id.clone(), email: email.clone(), role, disabled });
         }
     }
     if prune {
         let ours = present.integrations.iter().filter(|one| one.managed_by.as_ref() == Some(&manifest.set));
-        let gone = ours.filter(|one| manifest.integrations.iter().all(|other| other.name != one.name));
+        let gone = ours.filter(|one| manifest.integrations.iter().all(|other| other.request.name != one.name));
         changes.extend(gone.map(|one| Change::DeleteIntegration { id: one.id.clone(), name: one.name.clone() }));
         let described: BTreeSet<(&str, &str)> =
-            manifest.credentials.iter().map(|one| (&*one.namespace, &*one.name)).collect();
+            manifest.credentials.iter().map(|one| (&*one.request.namespace, &*one.own.name)).collect();
         let ours = present.credentials.iter().filter(|one| label(one, MANAGED_BY) == Some(&manifest.set));
         let gone =
             ours.filter(|one| label(one, NAME).is_some_and(|name| !described.contains(&(&*one.namespace, name))));
@@ -182,15 +193,15 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
 }
 
 fn is_of(person: &Person, found: &AccountItem) -> bool {
-    found.email.eq_ignore_ascii_case(&person.email)
+    found.email.eq_ignore_ascii_case(&person.request.email)
 }
 
 /// Disabled people without an account. They are not invited, because an enrolment makes an active account.
 pub(crate) fn uninvited<'a>(manifest: &'a Manifest, present: &Present) -> Vec<&'a str> {
     let has_account =
         |person: &Person| present.people.iter().any(|found| found.state != "invited" && is_of(person, found));
-    let uninvited = manifest.people.iter().filter(|person| person.disabled && !has_account(person));
-    uninvited.map(|person| &*person.email).collect()
+    let uninvited = manifest.people.iter().filter(|person| person.own.disabled && !has_account(person));
+    uninvited.map(|person| &*person.request.email).collect()
 }
 
 /// How it is called.
@@ -203,32 +214,33 @@ pub(crate) fn label<'a>(item: &'a CredentialItem, name: &str) -> Option<&'a Stri
 }
 
 fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Violation> {
-    let unknown =
-        integration.trusts.iter().filter(|trust| present.issuers.iter().all(|issuer| issuer.name != trust.issuer));
+    let trusts = integration.request.trusts.iter().flatten().enumerate();
+    let unknown = trusts.filter(|(_, trust)| present.issuers.iter().all(|issuer| trust.issuer != *issuer.name));
     unknown
-        .map(|trust| Violation {
-            at: trust.at.clone(),
-            field: "issuer".to_owned(),
-            reason: format!("{} is no issuer here; an operator adds it with `orgvault issuer add`", trust.issuer),
+        .map(|(number, trust)| {
+            let name = trust.issuer.as_str().unwrap_or_default();
+            let reason = format!("{name} is no issuer here; an operator adds it with `orgvault issuer add`");
+            integration.at.violation(&format!("trusts/{number}/issuer"), reason)
         })
         .collect()
 }
 
 fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
+    let Integration { own, request: wanted, .. } = wanted;
     let (id, name) = (found.id.clone(), wanted.name.clone());
-    let state = if wanted.disabled { "disabled" } else { "active" };
-    let is_disabled = found.state == "disabled";
     let change = IntegrationChange {
-        state: (wanted.disabled != is_disabled).then(|| state.to_owned()),
+        state: change_state(own, &found.state),
         namespaces: (sorted(&wanted.namespaces) != sorted(&found.namespaces)).then(|| wanted.namespaces.clone()),
         expires_at: (wanted.expires_at != found.expires_at).then(|| wanted.expires_at.clone()),
         managed_by: found.managed_by.is_none().then(|| Some(set.to_owned())),
     };
-    let same = |trust: &Trust, item: &TrustItem| {
-        trust.issuer == item.issuer && trust.claims == item.claims && trust.max_lifetime == item.max_lifetime
+    let same = |trust: &TrustRequest, item: &TrustItem| {
+        let lifetime = trust.max_lifetime.as_ref().map_or(Some(DEFAULT_LIFETIME_SECONDS), Value::as_i64);
+        trust.issuer == item.issuer && trust.claims == json!(item.claims) && lifetime == Some(item.max_lifetime)
     };
-    let new = wanted.trusts.iter().filter(|trust| found.trusts.iter().all(|item| !same(trust, item)));
-    let gone = found.trusts.iter().filter(|item| wanted.trusts.iter().all(|trust| !same(trust, item)));
+    let trusts = wanted.trusts.as_deref().unwrap_or_default();
+    let new = trusts.iter().filter(|trust| found.trusts.iter().all(|item| !same(trust, item)));
+    let gone = found.trusts.iter().filter(|item| trusts.iter().all(|trust| !same(trust, item)));
     let changed = (change != IntegrationChange::default()).then(|| Change::UpdateIntegration {
         id: id.clone(),
         name: name.clone(),
@@ -240,31 +252,35 @@ fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) 
     changed.into_iter().chain(new).chain(gone).collect()
 }
 
+/// Returns the new state of an object that is described with another one.
+fn change_state(wanted: &State, found: &str) -> Option<String> {
+    let state = if wanted.disabled { "disabled" } else { "active" };
+    (wanted.disabled != (found == "disabled")).then(|| state.to_owned())
+}
+
 /// Returns the displayed address of a receiver.
 pub(crate) fn address(item: &ReceiverItem) -> &str {
     item.url.as_deref().or(item.to.as_deref()).unwrap_or_default()
 }
 
 fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change>, Violation> {
-    let found: Vec<_> = present.receivers.iter().filter(|item| address(item) == wanted.address).collect();
+    let found: Vec<_> = present.receivers.iter().filter(|item| address(item) == wanted.request.text()).collect();
     let item = match found[..] {
         [] => return Ok(Some(Change::AddReceiver(wanted.clone()))),
         [item] => item,
         _ => {
-            let reason =
-                format!("several receivers have the host {}: documents distinguish receivers by host", wanted.address);
-            return Err(Violation { at: wanted.at.clone(), field: "webhook".to_owned(), reason });
+            let several = format!("several receivers have the host {}", wanted.request.text());
+            return Err(wanted.at.violation("webhook", format!("{several}: documents distinguish receivers by host")));
         }
     };
     let all: Vec<String> = EventKinds::all(true).iter().map(|kind| kind.to_string()).collect();
-    let events = if wanted.events.is_empty() { &all } else { &wanted.events };
-    let is_disabled = item.state == "disabled";
-    let state = if wanted.disabled { "disabled" } else { "active" };
+    let events = &wanted.request.events;
+    let events_or_all = if events.is_empty() { &all } else { events };
     let change = ChangeReceiverRequest {
-        state: (wanted.disabled != is_disabled).then(|| state.to_owned()),
-        events: (sorted(events) != sorted(&item.events)).then(|| wanted.events.clone()),
+        state: change_state(&wanted.own, &item.state),
+        events: (sorted(events_or_all) != sorted(&item.events)).then(|| events.clone()),
     };
-    let (id, address) = (item.id.clone(), wanted.address.clone());
+    let (id, address) = (item.id.clone(), wanted.request.text().to_owned());
     Ok((change != ChangeReceiverRequest::default()).then_some(Change::UpdateReceiver { id, address, change }))
 }
 
@@ -277,67 +293,56 @@ fn sorted(texts: &[String]) -> Vec<&String> {
 /// Returns the labels of a credential that belongs to `set`.
 pub(crate) fn labels(set: &str, credential: &Credential) -> BTreeMap<String, String> {
     let own = [
-        (NAME, credential.name.clone()),
+        (NAME, credential.own.name.clone()),
         (MANAGED_BY, set.to_owned()),
-        (DATA_VERSION, credential.data_version.to_string()),
+        (DATA_VERSION, credential.own.data_version.to_string()),
     ];
     let own = own.map(|(name, value)| (name.to_owned(), value));
-    credential.labels.iter().map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
+    let labels = credential.request.labels.iter().flatten();
+    labels.map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
 }
 
 fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Result<Vec<Change>, Violation> {
-    let violation = |field: &str, reason: String| Violation { at: wanted.at.clone(), field: field.to_owned(), reason };
-    let found = present
-        .credentials
-        .iter()
-        .filter(|item| item.namespace == wanted.namespace && label(item, NAME) == Some(&wanted.name));
+    let Credential { at, own, request } = wanted;
+    let is_it = |item: &&CredentialItem| item.namespace == request.namespace && label(item, NAME) == Some(&own.name);
+    let found = present.credentials.iter().filter(is_it);
     let item = match found.collect::<Vec<_>>()[..] {
         [] => return Ok(vec![Change::Save(Box::new(wanted.clone()))]),
         [item] => item,
         _ => {
-            return Err(violation(
-                "name",
-                format!("{} has several credentials with the label {NAME}: {}", wanted.namespace, wanted.name),
-            ));
+            let several = format!("{} has several credentials with the label {NAME}", request.namespace);
+            return Err(at.violation("name", format!("{several}: {}", own.name)));
         }
     };
-    if item.kind != wanted.kind.as_str() {
-        return Err(violation(
-            "type",
-            format!("is {}, but the existing credential is {}", wanted.kind.as_str(), item.kind),
-        ));
+    if item.kind != request.kind {
+        let reason = format!("is {}, but the existing credential is {}", request.kind, item.kind);
+        return Err(at.violation("type", reason));
     }
     if let Some(other) = label(item, MANAGED_BY).filter(|other| **other != *set) {
-        return Err(violation("name", format!("the set {other} describes it, too")));
+        return Err(at.violation("name", format!("the set {other} describes it, too")));
     }
     let mut changes = Vec::new();
     // A credential that no document has described yet is adopted with its current data.
-    let from = label(item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(wanted.data_version);
-    if wanted.data_version < from {
-        return Err(violation("data_version", format!("is {}, and {from} was sent already", wanted.data_version)));
+    let from = label(item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(own.data_version);
+    if own.data_version < from {
+        return Err(at.violation("data_version", format!("is {}, and {from} was sent already", own.data_version)));
     }
-    if wanted.data_version > from {
+    if own.data_version > from {
         changes.push(Change::Replace { id: item.id.clone(), from, credential: Box::new(wanted.clone()) });
     } else if let Some(field) = moved(wanted, item) {
-        return Err(violation(
-            field,
-            "differs from the stored value: increase data_version to send the data".to_owned(),
-        ));
+        let reason = "differs from the stored value: increase data_version to send the data";
+        return Err(at.violation(&format!("data/{field}"), reason));
     }
     changes.extend(describe(set, wanted, item));
     Ok(changes)
 }
 
 /// Returns a location whose value in the document differs from the credential's.
-fn moved<'a>(wanted: &'a Credential, item: &CredentialItem) -> Option<&'a str> {
-    use super::document::Datum;
+fn moved(wanted: &Credential, item: &CredentialItem) -> Option<&'static str> {
     let information = item.information.as_ref()?;
-    let places = wanted.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
-    places.map(|field| field.name).find(|name| match wanted.data.get(*name) {
-        Some((_, Datum::Plain(value))) => information.get(*name) != Some(value),
-        Some(_) => false, // a location is no reference
-        None => information.contains_key(*name),
-    })
+    let fields = wanted.kind().map(CredentialType::fields).unwrap_or_default().iter();
+    let mut places = fields.filter(|field| field.class == FieldClass::Location).map(|field| field.name);
+    places.find(|name| wanted.request.data.get(*name) != information.get(*name))
 }
 
 fn describe(set: &str, wanted: &Credential, item: &CredentialItem) -> Option<Change> {
@@ -352,7 +357,10 @@ fn describe(set: &str, wanted: &Credential, item: &CredentialItem) -> Option<Cha
         changed.insert(name.clone(), None);
         changes.push(format!("no label {name}"));
     }
-    let vend = (item.vend != wanted.vend).then(|| wanted.vend.clone());
+    let wanted = &wanted.request;
+    let default = CredentialType::parse(&wanted.kind).map(VendRule::default_of).unwrap_or_default();
+    let vend = wanted.vend.as_deref().unwrap_or(default.as_str());
+    let vend = (item.vend != vend).then(|| vend.to_owned());
     changes.extend(vend.iter().map(|vend| format!("vend becomes {vend}")));
     let description = (item.description != wanted.description).then(|| wanted.description.clone());
     changes.extend(description.iter().map(|_| "another description".to_owned()));

@@ -1,6 +1,6 @@
 //! Credential data with resolved references.
 
-use super::document::{Credential, Datum, Receiver};
+use super::document::{Credential, Datum, Receiver, datum};
 use super::{At, Violation, beneath};
 use secrecy::zeroize::Zeroizing;
 use serde_json::{Map, Value};
@@ -8,6 +8,7 @@ use std::env;
 use std::path::Path;
 use vault_core::Error;
 use vault_core::credential::CredentialData;
+use vault_core::field::child;
 use vault_core::receiver::check_url;
 
 /// The largest file that is read, in bytes.
@@ -15,12 +16,11 @@ const MAX_FILE: usize = 64 * 1024;
 
 /// Returns the data for the HTTP API, or all violations.
 pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Violation>> {
-    let (mut data, mut violations) = (Map::new(), Vec::new());
-    for (name, (line, datum)) in &credential.data {
-        let at = At { line: *line, ..credential.at.clone() };
-        match value(&at, datum) {
+    let (at, mut data, mut violations) = (&credential.at, Map::new(), Vec::new());
+    for (name, source) in &credential.request.data {
+        match value(at, source) {
             Ok(value) => drop(data.insert(name.clone(), value)),
-            Err(reason) => violations.push(Violation { at, field: name.clone(), reason }),
+            Err(reason) => violations.push(at.violation(&child("data", name), reason)),
         }
     }
     if !violations.is_empty() {
@@ -31,45 +31,37 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
         let headers = serde_json::from_str(text).unwrap_or_else(|_| Value::from(&**text));
         data.insert("headers".to_owned(), headers);
     }
-    let violation = |field: &str, reason: String| {
-        let line = credential.data.get(field).map_or(credential.at.line, |(line, _)| *line);
-        vec![Violation { at: At { line, ..credential.at.clone() }, field: field.to_owned(), reason }]
-    };
-    let text = Zeroizing::new(serde_json::to_string(&data).map_err(|_| violation("data", "is no JSON".to_owned()))?);
-    match CredentialData::from_json(credential.kind, text.as_bytes()) {
+    let Some(kind) = credential.kind() else { return Err(vec![at.violation("type", "is unknown")]) };
+    let text = Zeroizing::new(Value::Object(data).to_string());
+    match CredentialData::from_json(kind, text.as_bytes()) {
         Ok(_) => Ok(text),
-        Err(Error::Invalid(errors)) => Err(errors
-            .iter()
-            .flat_map(|error| {
-                let name = error.pointer.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
-                violation(&name, error.detail.to_string())
-            })
-            .collect()),
-        Err(error) => Err(violation("data", error.to_string())),
+        Err(Error::Invalid(errors)) => {
+            Err(errors.iter().map(|error| at.violation(&format!("data{}", error.pointer), &*error.detail)).collect())
+        }
+        Err(error) => Err(vec![at.violation("data", error.to_string())]),
     }
 }
 
 /// Returns the URL of a webhook, or a violation.
 pub(crate) fn url(receiver: &Receiver) -> Result<Option<Zeroizing<String>>, Violation> {
-    let Some((line, datum)) = &receiver.url else { return Ok(None) };
-    let at = At { line: *line, ..receiver.at.clone() };
-    let violation = |reason: String| Violation { at: at.clone(), field: "url".to_owned(), reason };
-    let Value::String(text) = value(&at, datum).map_err(violation)? else { return Ok(None) };
+    let Some(source) = &receiver.request.url else { return Ok(None) };
+    let violation = |reason: String| receiver.at.violation("url", reason);
+    let Value::String(text) = value(&receiver.at, source).map_err(violation)? else { return Ok(None) };
     let text = Zeroizing::new(text);
     let url = check_url(&text, "url").map_err(|error| violation(error.detail.into_owned()))?;
-    if url.masked() != receiver.address {
-        return Err(violation(format!("is of {}, and webhook is {}", url.masked(), receiver.address)));
+    if url.masked() != receiver.request.text() {
+        return Err(violation(format!("is of {}, and webhook is {}", url.masked(), receiver.request.text())));
     }
     Ok(Some(text))
 }
 
-fn value(at: &At, datum: &Datum) -> Result<Value, String> {
-    match datum {
-        Datum::Plain(value) => Ok(value.clone()),
-        Datum::Variable(variable) => env::var(variable)
+fn value(at: &At, source: &Value) -> Result<Value, String> {
+    match datum(source) {
+        Some(Datum::Variable(variable)) => env::var(variable)
             .map(Value::from)
             .map_err(|_| format!("the environment variable {variable} is not set, or is no text")),
-        Datum::File(file) => read(&at.file, file).map(Value::from),
+        Some(Datum::File(file)) => read(&at.file, file).map(Value::from),
+        Some(Datum::Plain(_)) | None => Ok(source.clone()),
     }
 }
 

@@ -1,12 +1,12 @@
 //! Validation of documents by the server's rules, before anything is changed.
 
-use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
-use super::{At, OWN_LABELS, Violation};
+use super::OWN_LABELS;
+use super::document::{Credential, Datum, Integration, Person, Receiver, datum};
 use serde_json::{Value, json};
 use vault_core::activation::VendRule;
-use vault_core::credential::{Description, Labels};
+use vault_core::credential::{CredentialType, Description, FieldClass, Labels};
 use vault_core::email::EmailAddress;
-use vault_core::field::FieldError;
+use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::identity::TrustRequest;
 use vault_core::integration::{IntegrationName, ManagedBy, NamespacePatterns};
 use vault_core::json::{self, Limits};
@@ -15,87 +15,127 @@ use vault_core::receiver::{EventKinds, check_url};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
-/// Returns all violations.
-pub(crate) fn validate(manifest: &Manifest) -> Vec<Violation> {
-    let mut validate = Validator(Vec::new());
-    manifest.people.iter().for_each(|one| validate.person(one));
-    manifest.integrations.iter().for_each(|one| validate.integration(one));
-    manifest.receivers.iter().for_each(|one| validate.receiver(one));
-    manifest.credentials.iter().for_each(|one| validate.credential(one));
-    validate.0.sort();
-    validate.0
+/// Rules of an element of a list.
+pub(crate) trait Check {
+    /// Normalizes the element and returns all its errors.
+    fn check(&mut self) -> Vec<FieldError>;
 }
 
-struct Validator(Vec<Violation>);
+fn refused(pointer: &str, detail: impl Into<String>) -> FieldError {
+    FieldError::new(pointer, FieldCode::WrongType, detail.into())
+}
 
-impl Validator {
-    fn violation(&mut self, at: &At, field: &str, reason: impl Into<String>) {
-        self.0.push(Violation { at: at.clone(), field: field.to_owned(), reason: reason.into() });
+fn time(text: Option<&String>) -> Option<FieldError> {
+    text.filter(|text| Timestamp::from_rfc3339(text).is_none())
+        .map(|_| refused("expires_at", "must be a time of RFC 3339, such as 2027-01-01T00:00:00Z"))
+}
+
+impl Check for Person {
+    fn check(&mut self) -> Vec<FieldError> {
+        self.request.email = self.request.email.to_lowercase();
+        let email = EmailAddress::parse(&self.request.email).err().map(|error| refused("email", error.to_string()));
+        let is_known = Role::parse(&self.request.role).is_some();
+        email.into_iter().chain((!is_known).then(|| refused("role", "must be admin, editor or viewer"))).collect()
     }
+}
 
-    /// Prefixes the pointers of a field's violations with its name: `namespaces/0`.
-    fn fields(&mut self, at: &At, errors: impl IntoIterator<Item = FieldError>) {
-        for error in errors {
-            self.violation(at, &error.pointer, error.detail);
+impl Check for Integration {
+    fn check(&mut self) -> Vec<FieldError> {
+        let request = &self.request;
+        let mut errors: Vec<_> = IntegrationName::parse(&request.name, "name").err().into_iter().collect();
+        errors.extend(NamespacePatterns::parse(&request.namespaces, "namespaces").err().into_iter().flatten());
+        errors.extend(time(request.expires_at.as_ref()));
+        if request.managed_by.is_some() {
+            errors.push(refused("managed_by", "is the set of the document"));
         }
+        for (number, trust) in request.trusts.iter().flatten().enumerate() {
+            let value = serde_json::to_value(trust).unwrap_or_default();
+            errors.extend(TrustRequest::parse(&value, &format!("trusts/{number}")).err().into_iter().flatten());
+        }
+        errors
     }
+}
 
-    fn time(&mut self, at: &At, text: Option<&String>) {
-        if text.is_some_and(|text| Timestamp::from_rfc3339(text).is_none()) {
-            self.violation(at, "expires_at", "must be a time of RFC 3339, such as 2027-01-01T00:00:00Z");
-        }
-    }
-
-    fn person(&mut self, Person { at, email, role, .. }: &Person) {
-        if let Err(violation) = EmailAddress::parse(email) {
-            self.violation(at, "email", violation.to_string());
-        }
-        if Role::parse(role).is_none() {
-            self.violation(at, "role", "must be admin, editor or viewer");
-        }
-    }
-
-    fn integration(&mut self, Integration { at, name, namespaces, expires_at, trusts, .. }: &Integration) {
-        self.fields(at, IntegrationName::parse(name, "name").err());
-        self.fields(at, NamespacePatterns::parse(namespaces, "namespaces").err().into_iter().flatten());
-        self.time(at, expires_at.as_ref());
-        for Trust { at, issuer, claims, max_lifetime } in trusts {
-            let value = json!({"issuer": issuer, "claims": claims, "max_lifetime": max_lifetime});
-            self.fields(at, TrustRequest::parse(&value, "trusts").err().into_iter().flatten());
-        }
-    }
-
-    fn receiver(&mut self, Receiver { at, address, url, events, .. }: &Receiver) {
-        match url {
-            Some(_) if address.ends_with("/…") || check_url(address, "").is_ok_and(|url| url.masked() == address) => {
-            }
-            Some(_) => self.violation(at, "webhook", "must be the URL as it is shown: https://hooks.example.com/…"),
-            None => {
-                if let Err(violation) = EmailAddress::parse(address) {
-                    self.violation(at, "email", violation.to_string());
+impl Check for Receiver {
+    fn check(&mut self) -> Vec<FieldError> {
+        let request = &mut self.request;
+        request.email = request.email.as_ref().map(|email| email.to_lowercase());
+        let mut errors = Vec::new();
+        match (&request.webhook, &request.email, &request.url) {
+            (Some(webhook), None, Some(url)) => {
+                let is_shown = check_url(webhook, "").is_ok_and(|url| url.masked() == *webhook);
+                if !webhook.ends_with("/…") && !is_shown {
+                    errors.push(refused("webhook", "must be the URL as it is shown: https://hooks.example.com/…"));
+                }
+                if !matches!(datum(url), Some(Datum::File(_) | Datum::Variable(_))) {
+                    errors.push(refused("url", "must be `file: PATH` or `env: NAME`"));
                 }
             }
+            (Some(_), None, None) => {
+                errors.push(refused("url", "is required: `file: PATH` or `env: NAME` of the webhook's URL"))
+            }
+            (None, Some(email), None) => {
+                errors.extend(EmailAddress::parse(email).err().map(|error| refused("email", error.to_string())))
+            }
+            _ => errors.push(refused("", "must have webhook and url, or email")),
         }
-        self.fields(at, EventKinds::parse(events, true, "events").err().into_iter().flatten());
+        errors.extend(EventKinds::parse(&request.events, true, "events").err().into_iter().flatten());
+        errors
     }
+}
 
-    fn credential(&mut self, credential: &Credential) {
-        let Credential { at, namespace, name, labels, description, vend, expires_at, .. } = credential;
-        self.fields(at, Namespace::parse(namespace, "namespace").err());
+impl Check for Credential {
+    fn check(&mut self) -> Vec<FieldError> {
+        let request = &self.request;
+        let mut errors: Vec<_> = Namespace::parse(&request.namespace, "namespace").err().into_iter().collect();
         // The name becomes a label value, like the name of a set.
-        self.fields(at, ManagedBy::parse(name, "name").err());
-        if labels.len() + OWN_LABELS.len() > Labels::MAX {
-            let most = Labels::MAX - OWN_LABELS.len();
-            self.violation(at, "labels", format!("must be at most {most}, in addition to {}", OWN_LABELS.join(", ")));
+        errors.extend(ManagedBy::parse(&self.own.name, "name").err());
+        if self.own.data_version < 1 {
+            errors.push(refused("data_version", "must be a positive number"));
         }
-        let labels = Value::from_iter(labels.clone()).to_string();
-        if let Ok(document) = json::parse(labels.as_bytes(), Limits::REQUEST) {
-            self.fields(at, Labels::parse(document.root, "labels").err().into_iter().flatten());
+        if let Some(labels) = &request.labels {
+            let own = labels.keys().filter(|name| OWN_LABELS.contains(&name.as_str()));
+            errors.extend(own.map(|name| refused(&child("labels", name), "is a label that this command sets itself")));
+            if labels.len() + OWN_LABELS.len() > Labels::MAX {
+                let most = Labels::MAX - OWN_LABELS.len();
+                let reason = format!("must be at most {most}, in addition to {}", OWN_LABELS.join(", "));
+                errors.push(refused("labels", reason));
+            }
+            if let Ok(document) = json::parse(json!(labels).to_string().as_bytes(), Limits::REQUEST) {
+                errors.extend(Labels::parse(document.root, "labels").err().into_iter().flatten());
+            }
         }
-        self.fields(at, description.as_ref().and_then(|text| Description::parse(text, "description").err()));
-        if VendRule::parse(vend).is_none() {
-            self.violation(at, "vend", "must be any or short");
+        errors.extend(request.description.as_ref().and_then(|text| Description::parse(text, "description").err()));
+        if request.vend.as_ref().is_some_and(|vend| VendRule::parse(vend).is_none()) {
+            errors.push(refused("vend", "must be any or short"));
         }
-        self.time(at, expires_at.as_ref());
+        errors.extend(time(request.expires_at.as_ref()));
+        match self.kind() {
+            Some(kind) => errors.extend(request.data.iter().filter_map(|(name, value)| field(kind, name, value))),
+            None => {
+                let all = CredentialType::ALL.map(CredentialType::as_str).join(", ");
+                errors.push(refused("type", format!("{} is unknown; it must be one of {all}", request.kind)));
+            }
+        }
+        errors
     }
+}
+
+/// Returns the error of a value in the data of a credential.
+fn field(kind: CredentialType, name: &str, value: &Value) -> Option<FieldError> {
+    let Some(field) = kind.fields().iter().find(|field| field.name == name) else {
+        return Some(refused(&child("data", name), format!("is no field of {}", kind.as_str())));
+    };
+    let reason = match (field.class, datum(value)) {
+        // It would show a file or a variable of the host to every user of the organization.
+        (FieldClass::Location, _) if value.is_object() => {
+            "is shown to every user, so its value must be in the document"
+        }
+        (_, None) => "must be `file: PATH`, `env: NAME` or a value",
+        (FieldClass::Secret, Some(Datum::Plain(_))) => {
+            "is a secret, which a document must not contain: use `file: PATH` or `env: NAME`"
+        }
+        _ => return None,
+    };
+    Some(refused(&child("data", name), reason))
 }
