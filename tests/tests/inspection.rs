@@ -218,16 +218,16 @@ fn issuers_receivers_and_rows_without_entries_are_found() {
     let added = admin.call("POST", "/v1/receivers").json(&request).send().expect(201).json();
     let receiver = added["id"].as_str().unwrap();
     let path = format!("/v1/receivers/{receiver}");
-    keep("receivers");
+    keep("entities");
     admin.call("PATCH", &path).json(&json!({"state": "disabled"})).send().expect(200);
     assert_eq!(findings(&vault), [""; 0]);
-    put_back("receivers");
+    put_back("entities");
     finds(&vault, receiver, "differs from its state in audit entry");
     admin.call("DELETE", &path).send().expect(204);
     assert_eq!(findings(&vault), [""; 0]);
-    put_back("receivers");
+    put_back("entities");
     finds(&vault, receiver, "was removed according to audit entry");
-    forget("receivers");
+    forget("entities");
 
     let keys = vault.scratch("keys.json");
     std::fs::write(&keys, json!({"keys": [SigningKey::new("first").public()]}).to_string()).unwrap();

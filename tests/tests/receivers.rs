@@ -361,14 +361,14 @@ fn events_changed_by_sql_are_not_sent() {
         (forged["last_error"] == "damaged").then_some(())
     });
     sql.run(&format!(
-        "UPDATE receivers SET address = (SELECT address FROM receivers WHERE id = '{two}') WHERE id = '{one}'"
+        "UPDATE entities SET sealed = (SELECT sealed FROM entities WHERE id = '{two}') WHERE id = '{one}'"
     ));
     freeze(&admin, "exports", true);
     let reported = receivers.wait(|message| message["body"]["data"]["namespace"] == "exports");
     assert_eq!(reported["path"], "/two");
     let run = vault.run(&["doctor", "--deep", "--json"]);
     assert_ne!(run.status, Some(0));
-    assert!(run.stdout.contains(one) && run.stdout.contains("receivers"), "{}", run.stdout);
+    assert!(run.stdout.contains(one) && run.stdout.contains("entities"), "{}", run.stdout);
     // A position that was moved forward does not suppress later events.
     sql.run("UPDATE event_position SET checkpoint = 1000000, scanned = scanned + 1000000000");
     eventually("the report of it", || vault.log().contains("event_position").then_some(()));

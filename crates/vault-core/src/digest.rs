@@ -37,8 +37,6 @@ pub enum DigestPurpose {
     CredentialState,
     /// An issuer of identity tokens, with its keys.
     IssuerGrant,
-    /// A receiver of events.
-    ReceiverGrant,
     /// A queued event delivery, and the position up to which events were read.
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
@@ -51,7 +49,7 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 17] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -65,7 +63,6 @@ impl DigestPurpose {
         Self::Label,
         Self::CredentialState,
         Self::IssuerGrant,
-        Self::ReceiverGrant,
         Self::EventDelivery,
         Self::EventId,
         Self::FederationKey,
@@ -88,7 +85,6 @@ impl DigestPurpose {
             Self::Label => "label",
             Self::CredentialState => "credential state",
             Self::IssuerGrant => "issuer grant",
-            Self::ReceiverGrant => "receiver grant",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
             Self::FederationKey => "federation key",

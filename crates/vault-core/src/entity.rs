@@ -5,10 +5,60 @@ use crate::id::OrganizationId;
 use crate::operation::Failure;
 use crate::port::{EntityRow, EntitySealer, Event};
 use crate::time::Timestamp;
-use serde::Serialize;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 use std::ops::Deref;
+use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
+
+/// Organization in the keys of entities of the instance: the nil ID.
+pub const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
+
+/// Secret text within the document of an entity, which is sealed. Only there is it serialized, and `Debug` does not show it.
+#[derive(Clone)]
+pub struct DocumentSecret(SecretString);
+
+impl DocumentSecret {
+    /// Returns the text.
+    pub const fn text(&self) -> &SecretString {
+        &self.0
+    }
+}
+
+impl From<SecretString> for DocumentSecret {
+    fn from(text: SecretString) -> Self {
+        Self(text)
+    }
+}
+
+impl PartialEq for DocumentSecret {
+    fn eq(&self, other: &Self) -> bool {
+        // Both only to compare them, in constant time.
+        self.0.expose_secret().as_bytes().ct_eq(other.0.expose_secret().as_bytes()).into()
+    }
+}
+
+impl Eq for DocumentSecret {}
+
+impl fmt::Debug for DocumentSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DocumentSecret(..)")
+    }
+}
+
+impl Serialize for DocumentSecret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.expose_secret()) // for the document
+    }
+}
+
+impl<'de> Deserialize<'de> for DocumentSecret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self(SecretString::from(text)))
+    }
+}
 
 /// Kind of an entity. Its text is stored, and part of the associated data of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
@@ -18,6 +68,8 @@ pub enum Kind {
     Integration,
     /// State of a namespace.
     Namespace,
+    /// A receiver of notifications.
+    Receiver,
 }
 
 impl Kind {
@@ -31,6 +83,7 @@ impl Kind {
         match self {
             Self::Integration => RecordedRow::Integration,
             Self::Namespace => RecordedRow::Namespace,
+            Self::Receiver => RecordedRow::Receiver,
         }
     }
 }
@@ -70,6 +123,8 @@ pub enum Index {
     Namespace,
     /// Name of a frozen namespace.
     FrozenNamespace,
+    /// ID of an active receiver.
+    ActiveReceiver,
 }
 
 impl Index {
@@ -83,6 +138,7 @@ impl Index {
         match self {
             Self::IntegrationName | Self::IntegrationToken => Kind::Integration,
             Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
+            Self::ActiveReceiver => Kind::Receiver,
         }
     }
 

@@ -29,8 +29,6 @@ pub enum KeyPurpose {
     Audit,
     /// Access tokens.
     Token,
-    /// Addresses and signing secrets of receivers.
-    Receiver,
     /// Signing keys of federation tokens. Unlike for the other purposes, any number of them is active: the state in the row
     /// of a key determines its use.
     Federation,
@@ -38,11 +36,10 @@ pub enum KeyPurpose {
 
 impl KeyPurpose {
     /// All variants.
-    pub const ALL: [Self; 6] =
-        [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Receiver, Self::Federation];
+    pub const ALL: [Self; 5] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Federation];
 
     /// Purposes with exactly one active key.
-    pub const SINGLE: [Self; 5] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Receiver];
+    pub const SINGLE: [Self; 4] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token];
 
     /// Returns the stored name of the purpose.
     pub fn as_str(self) -> &'static str {
@@ -55,8 +52,7 @@ impl KeyPurpose {
             Self::Lookup => 2,
             Self::Audit => 3,
             Self::Token => 4,
-            Self::Receiver => 5,
-            Self::Federation => 6,
+            Self::Federation => 5,
         }
     }
 }
@@ -67,7 +63,6 @@ impl From<InstanceKeyPurpose> for KeyPurpose {
             InstanceKeyPurpose::Lookup => Self::Lookup,
             InstanceKeyPurpose::Audit => Self::Audit,
             InstanceKeyPurpose::Token => Self::Token,
-            InstanceKeyPurpose::Receiver => Self::Receiver,
         }
     }
 }

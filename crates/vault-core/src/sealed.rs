@@ -118,13 +118,11 @@ pub enum InstanceKeyPurpose {
     Audit,
     /// Access tokens.
     Token,
-    /// Addresses and signing secrets of receivers.
-    Receiver,
 }
 
 impl InstanceKeyPurpose {
     /// All variants.
-    pub const ALL: [Self; 4] = [Self::Lookup, Self::Audit, Self::Token, Self::Receiver];
+    pub const ALL: [Self; 3] = [Self::Lookup, Self::Audit, Self::Token];
 }
 
 impl InstanceKeyPurpose {
@@ -134,7 +132,6 @@ impl InstanceKeyPurpose {
             Self::Lookup => "look-up",
             Self::Audit => "audit",
             Self::Token => "token",
-            Self::Receiver => "receiver",
         }
     }
 

@@ -42,7 +42,7 @@ fn mark(document: &KeyringDocument) -> KeyringRef {
 }
 
 fn first() -> KeyringDocument {
-    KeyringDocument::first([1, 2, 3, 4, 5].map(key), Timestamp::from_millis(0))
+    KeyringDocument::first([1, 2, 3, 4].map(key), Timestamp::from_millis(0))
 }
 
 /// Returns all documents of a history, and every key that was dropped in it.

@@ -4,7 +4,7 @@ use crate::blob::Format;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use vault_core::entity::{EntityKey, Kind};
-use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId};
+use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
 
@@ -42,8 +42,6 @@ enum Column {
     DatabaseKey,
     Password,
     Seed,
-    ReceiverAddress,
-    ReceiverSecret,
     FederationKey,
     Entity(Kind),
 }
@@ -58,7 +56,6 @@ impl Column {
             Self::Keyring => "keyring",
             Self::Password => "password",
             Self::Seed => "seed",
-            Self::ReceiverAddress | Self::ReceiverSecret => "receiver",
             Self::FederationKey => "federation key",
             Self::Entity(_) => "entity",
             Self::DataKey
@@ -82,17 +79,15 @@ impl Column {
             Self::PurposeKey(InstanceKeyPurpose::Lookup) => "instance_key.wrapped/look-up",
             Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
             Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
-            Self::PurposeKey(InstanceKeyPurpose::Receiver) => "instance_key.wrapped/receiver",
             Self::InstanceKey => "instance.wrapped",
             Self::Keyring => "instance.keyring",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password => "account.password",
             Self::Seed => "account.seed",
-            Self::ReceiverAddress => "receiver.address",
-            Self::ReceiverSecret => "receiver.secret",
             Self::FederationKey => "federation_key.private",
             Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
+            Self::Entity(Kind::Receiver) => "entity/receiver",
         }
     }
 
@@ -107,7 +102,6 @@ impl Column {
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
-            Self::ReceiverAddress | Self::ReceiverSecret => "receivers",
             Self::FederationKey => "federation_keys",
             Self::Entity(_) => "entities",
         }
@@ -215,17 +209,6 @@ impl Context {
     pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
         let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
         Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
-    }
-
-    /// Returns the context of a receiver's address, sealed by the receiver key.
-    pub(crate) fn receiver_address(instance: InstanceId, receiver: ReceiverId) -> Self {
-        Self::of_instance(Column::ReceiverAddress, instance, *receiver.as_uuid())
-    }
-
-    /// Returns the context of a receiver's signing secret, sealed by the receiver key. The version is the secret's
-    /// number.
-    pub(crate) fn receiver_secret(instance: InstanceId, receiver: ReceiverId, number: i64) -> Self {
-        Self { version: number, ..Self::of_instance(Column::ReceiverSecret, instance, *receiver.as_uuid()) }
     }
 
     /// Returns the context of the private key of federation tokens, sealed by the instance key.

@@ -38,8 +38,6 @@ pub(crate) enum Label {
     AuditCheckpoint,
     /// From an audit key: the MAC over the anchor.
     Anchor,
-    /// From a receiver key: seals addresses and signing secrets of receivers.
-    Receiver,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
     /// From an organization key: seals information.
@@ -67,7 +65,6 @@ impl Label {
             Self::AuditRecord => ["audit record", ""],
             Self::AuditCheckpoint => ["audit checkpoint", ""],
             Self::Anchor => ["anchor", ""],
-            Self::Receiver => ["receiver sealing", ""],
             Self::Fingerprint => ["fingerprint", ""],
             Self::Information => ["information", ""],
             Self::OrganizationWrap => ["wrap", ""],

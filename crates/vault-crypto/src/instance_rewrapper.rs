@@ -9,10 +9,9 @@ use crate::federation::FederationSealing;
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::id::{AccountId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
-use vault_core::receiver::SealedTarget;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed,
 };
@@ -80,23 +79,6 @@ impl InstanceKeyRewrapper {
             self.text_opens(&Context::password(instance, account, password.id), &password.blob, |keys| &keys.password)?;
         }
         self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
-    }
-
-    /// Reseals a value of a receiver under the active receiver key.
-    fn seal_target_again(&self, context: &Context, sealed: &Blob) -> Result<Blob, SealError> {
-        // E-mail has no secret, and a first one none before it.
-        if sealed.as_bytes().is_empty() {
-            return Ok(sealed.clone());
-        }
-        let key = sealed.key().ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
-        let purposes = self.keys.purposes();
-        let active = purposes.receiver.active();
-        if key == active.id() {
-            return Ok(sealed.clone());
-        }
-        let from = purposes.receiver.find(key).ok_or_else(|| does_not_open(context, OpenError::OtherKey))?;
-        let text = from.open(context, sealed).map_err(|error| does_not_open(context, error))?;
-        active.key.seal(&*self.entropy, context, &text).map_err(not_sealed)
     }
 
     /// Reseals a text with the key that `of` selects.
@@ -206,7 +188,6 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
                 self.secrets_open(*account, Some(&draft.password), &draft.seed)
             }
             InstanceRow::PendingSeed { account, pending, .. } => self.secrets_open(*account, None, &pending.seed),
-            InstanceRow::Receiver(stored) => self.receiver(stored.receiver.id, &stored.target).map(drop),
             InstanceRow::FederationKey(stored) => FederationSealing::new(Arc::clone(&self.keys)).check(stored),
             InstanceRow::Invitation(_) => Ok(()),
         }
@@ -215,17 +196,6 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
     fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError> {
         let context = Context::federation_key(self.keys.instance(), key);
         self.seal_again(&context, sealed, |keys| &keys.federation)
-    }
-
-    fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError> {
-        let instance = self.keys.instance();
-        let previous = target.secret_number.saturating_sub(1);
-        let address = self.seal_target_again(&Context::receiver_address(instance, receiver), &target.address)?;
-        let context = Context::receiver_secret(instance, receiver, target.secret_number);
-        let secret = self.seal_target_again(&context, &target.secret)?;
-        let context = Context::receiver_secret(instance, receiver, previous);
-        let previous_secret = self.seal_target_again(&context, &target.previous_secret)?;
-        Ok(SealedTarget { address, secret, previous_secret, ..target.clone() })
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {

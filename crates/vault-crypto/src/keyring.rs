@@ -14,7 +14,6 @@ use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
 use crate::purpose_keys::{PurposeKeys, Sealed};
-use crate::receiver::ReceiverCrypto;
 use crate::root_key::LoadedRootKey;
 use crate::token::PasetoIssuer;
 use std::fmt;
@@ -160,11 +159,6 @@ impl Keyring {
         legacy: Vec<Argon2Parameters>,
     ) -> Result<impl PasswordHasher + use<>, SealError> {
         Argon2Hasher::new(Arc::clone(&self.keys), pool, parameters, legacy, Arc::clone(&self.entropy))
-    }
-
-    /// Returns two adapters for the addresses and secrets of receivers: one seals, the other one decrypts.
-    pub fn receivers(&self) -> ReceiverCrypto {
-        ReceiverCrypto::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// Returns four adapters with one cache of the keys in `repository`: one seals credentials, one decrypts their

@@ -87,7 +87,6 @@ mod password;
 #[cfg(test)]
 mod pinned;
 mod purpose_keys;
-mod receiver;
 mod root_key;
 mod secret_file;
 mod system;
@@ -112,7 +111,6 @@ pub use keyring::{Keyring, NewInstance};
 pub use keyring_error::KeyringError;
 pub use passcode::{TotpVerifier, passcode_of};
 pub use password::{Argon2Parameters, HashingPool};
-pub use receiver::ReceiverCrypto;
 pub use root_key::{LoadedRootKey, RootKeyError, RootKeyErrorKind};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileErrorKind};
 pub use system::{SystemClock, SystemIds};

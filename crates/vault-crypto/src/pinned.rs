@@ -14,8 +14,7 @@ use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::hash_slots::Requester;
 use vault_core::id::{
-    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
-    VersionId,
+    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
@@ -24,7 +23,6 @@ use vault_core::port::{
     AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
     PasswordVerdict, SealedInformation, TokenIssuer as _,
 };
-use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
@@ -36,7 +34,7 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 15] = [
+const PURPOSES: [DigestPurpose; 14] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -44,7 +42,6 @@ const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,
-    DigestPurpose::ReceiverGrant,
     DigestPurpose::EventDelivery,
     DigestPurpose::EventId,
     DigestPurpose::EnrolmentCode,
@@ -59,12 +56,6 @@ fn recovery_digits() -> Digits {
         Passcode::Recovery(digits) => digits,
         Passcode::TimeBased(_) | Passcode::Impossible => unreachable!("twenty digits"),
     }
-}
-
-const WEBHOOK: &str = "https://hooks.example/orgvault";
-
-fn receiver() -> ReceiverId {
-    ReceiverId::from_uuid(id(8))
 }
 
 fn file() -> PathBuf {
@@ -278,17 +269,6 @@ async fn sealed_formats_are_pinned() {
     assert_eq!(found, vectors.digest("seed.recovery-code"));
 
     assert_eq!(keyring.token_issuer(7).verify(vectors.text("token"), NOW), Ok(claims()));
-
-    let target = SealedTarget {
-        address: vectors.blob("receiver.address"),
-        secret_number: 1,
-        secret: vectors.blob("receiver.secret"),
-        previous_secret: Blob::from_bytes(Vec::new()),
-        previous_until: NOW,
-    };
-    let opened = keyring.receivers().opener.open(receiver(), &target, NOW).unwrap();
-    assert_eq!(opened.address.expose_secret(), WEBHOOK);
-    assert_eq!(opened.secrets[0].expose_secret(), vectors.text("receiver.secret-text"));
 }
 
 /// Writes the file, once per version. Run manually.
@@ -364,11 +344,5 @@ async fn write() {
     vectors.put("seed.recovery-code", found.as_bytes());
     let token = keyring.token_issuer(7).issue(&claims()).unwrap();
     vectors.put("token", token.0.expose_secret());
-    let receivers = keyring.receivers();
-    let address = receivers.sealer.seal_address(receiver(), &WEBHOOK.into()).unwrap();
-    vectors.put("receiver.address", address.as_bytes());
-    let (secret, sealed) = receivers.sealer.new_secret(receiver(), 1).unwrap();
-    vectors.put("receiver.secret", sealed.as_bytes());
-    vectors.put("receiver.secret-text", secret.expose_secret());
     vectors.write(&file());
 }

@@ -1,9 +1,7 @@
 //! The keys below the instance key, one list for each purpose.
 
-use crate::aead::AeadKey;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
-use crate::derive::Label;
 use crate::derived_keys::{AuditKeys, LookUpKeys};
 use crate::instance_keys::InstanceKeys;
 use crate::key::SymmetricKey;
@@ -35,7 +33,6 @@ pub(crate) struct PurposeKeys {
     pub(crate) lookup: Terms<LookUpKeys>,
     pub(crate) audit: Terms<AuditKeys>,
     pub(crate) token: Terms<TokenKey>,
-    pub(crate) receiver: Terms<AeadKey>,
 }
 
 impl<K> Term<K> {
@@ -139,18 +136,12 @@ impl PurposeKeys {
             token: sealed.terms(InstanceKeyPurpose::Token, known.map(|known| &known.token), |_, key| {
                 TokenKey::new(key).map_err(|_| OpenError::Malformed)
             })?,
-            receiver: sealed.terms(InstanceKeyPurpose::Receiver, known.map(|known| &known.receiver), |id, key| {
-                Ok(Label::Receiver.sealing_key(key, id))
-            })?,
         })
     }
 
     /// Returns whether one of them has this ID.
     pub(crate) fn has(&self, id: KeyId) -> bool {
-        self.lookup.find(id).is_some()
-            || self.audit.find(id).is_some()
-            || self.token.find(id).is_some()
-            || self.receiver.find(id).is_some()
+        self.lookup.find(id).is_some() || self.audit.find(id).is_some() || self.token.find(id).is_some()
     }
 }
 
@@ -160,7 +151,6 @@ pub(crate) struct Given<'a> {
     pub(crate) lookup: &'a [(KeyId, SymmetricKey)],
     pub(crate) audit: &'a [(KeyId, SymmetricKey)],
     pub(crate) token: &'a [(KeyId, SymmetricKey)],
-    pub(crate) receiver: (KeyId, SymmetricKey),
 }
 
 #[cfg(any(test, fuzzing))]
@@ -178,7 +168,6 @@ impl From<Given<'_>> for PurposeKeys {
             lookup: terms(given.lookup, |_, key| LookUpKeys::derive(key)),
             audit: terms(given.audit, |_, key| AuditKeys::derive(key)),
             token: terms(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
-            receiver: terms(&[given.receiver], |id, key| Label::Receiver.sealing_key(key, id)),
         }
     }
 }

@@ -75,12 +75,12 @@ pub(crate) fn instance_keyring(instance: InstanceId, number: u8) -> InstanceKeyr
 /// Returns the keys of `instance`: this single instance key, and the audit and token keys with the active one first.
 pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: &[u8]) -> InstanceKeyring {
     let own = key_id(number.into());
-    let document = KeyringDocument::first([own, key_id(1_001), key_id(1_002), key_id(1_003), key_id(1_004)], NOW);
+    let document = KeyringDocument::first([own, key_id(1_001), key_id(1_002), key_id(1_003)], NOW);
     let numbered =
         |numbers: &[u8]| numbers.iter().map(|number| (key_id((*number).into()), key(*number))).collect::<Vec<_>>();
     let (audit, token) = (numbered(audit), numbered(token));
-    let (lookup, receiver) = ([(key_id(1_001), key(2))], (key_id(1_004), key(3)));
-    let given = Given { lookup: &lookup, audit: &audit, token: &token, receiver };
+    let lookup = [(key_id(1_001), key(2))];
+    let given = Given { lookup: &lookup, audit: &audit, token: &token };
     InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document), given.into())
 }
 

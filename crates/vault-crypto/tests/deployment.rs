@@ -108,7 +108,6 @@ impl Deployment {
             information: crypto.list_opener.clone(),
             instance: rotates_with.instance_rewrapper.clone(),
             digester: digester.clone(),
-            receivers: keyring.receivers().opener,
             opener: Some(crypto.opener),
         };
         let operations =

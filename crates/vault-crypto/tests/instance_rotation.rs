@@ -12,7 +12,7 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{AccountId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use vault_core::integration::{IntegrationState, Overlap};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
@@ -20,11 +20,10 @@ use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
 use vault_core::port::{
-    Clock as _, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRewrapper as _,
-    InstanceRow, KeyRepository as _, TokenRefusal,
+    Clock as _, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRow, KeyRepository as _,
+    TokenRefusal,
 };
 use vault_core::principal::Principal;
-use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
@@ -493,7 +492,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     assert_eq!(retiring().await, []);
     deployment.rotate().await;
     let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
-    assert_eq!(purposes, [KeyPurpose::Lookup, KeyPurpose::Audit, KeyPurpose::Token, KeyPurpose::Receiver]);
+    assert_eq!(purposes, [KeyPurpose::Lookup, KeyPurpose::Audit, KeyPurpose::Token]);
 
     // A process that has not loaded the new keys accepts tokens of one that has, immediately.
     let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
@@ -522,7 +521,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let destroyed = async || -> Vec<KeyPurpose> {
         new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|term| term.purpose).collect()
     };
-    assert_eq!(destroyed().await, [KeyPurpose::Lookup, KeyPurpose::Receiver]);
+    assert_eq!(destroyed().await, [KeyPurpose::Lookup]);
     deployment.clock.advance_seconds(40 * 24 * 3_600);
     new.operator.maintain(10_000).await;
     assert_eq!(destroyed().await, [KeyPurpose::Token]);
@@ -640,35 +639,6 @@ async fn lookups_succeed_under_next_key() {
     let mut again = running.keys.rekey_lookups();
     while again.step().await.unwrap() {}
     assert_eq!(again.moved(), 0, "all rows are under the key in use");
-}
-
-/// The sealed data of a receiver is resealed under the new receiver key, with the same content.
-#[tokio::test(flavor = "multi_thread")]
-async fn receivers_move_to_the_new_key() {
-    let deployment = Deployment::new().await;
-    let (id, now) = (ReceiverId::from_bytes([9; 16]), deployment.clock.now());
-    let before = deployment.open().await;
-    let sealer = before.receivers().sealer;
-    let address = sealer.seal_address(id, &"https://hooks.example/x".into()).unwrap();
-    let [(first, previous_secret), (second, secret)] = [1, 2].map(|number| sealer.new_secret(id, number).unwrap());
-    let previous_until = now.plus_seconds(60);
-    let target = SealedTarget { address, secret_number: 2, secret, previous_secret, previous_until };
-    deployment.rotate().await;
-    let after = deployment.open().await;
-    let rewrapper = after.instance_rewrapper();
-    let moved = rewrapper.receiver(id, &target).unwrap();
-    let blobs = |target: &SealedTarget| [&target.address, &target.secret, &target.previous_secret].map(Blob::key);
-    assert!(blobs(&moved).iter().zip(blobs(&target)).all(|(after, before)| *after != before));
-    assert_eq!(rewrapper.receiver(id, &moved).unwrap(), moved, "it is under the active key");
-    for target in [&target, &moved] {
-        let opened = after.receivers().opener.open(id, target, now).unwrap();
-        let texts = [&opened.address, &opened.secrets[0], &opened.secrets[1]].map(|text| text.expose_secret());
-        assert_eq!(texts, ["https://hooks.example/x", second.expose_secret(), first.expose_secret()]);
-    }
-    assert!(rewrapper.receiver(ReceiverId::from_bytes([8; 16]), &target).is_err(), "it is another receiver's");
-    let mail =
-        SealedTarget { secret: Blob::from_bytes(Vec::new()), previous_secret: Blob::from_bytes(Vec::new()), ..target };
-    assert_eq!(rewrapper.receiver(id, &mail).unwrap().secret, mail.secret);
 }
 
 /// An attacker who writes rows can restore neither a destroyed key, by its row, nor the keyring that named it.

@@ -506,21 +506,9 @@ diesel::table! {
 }
 
 diesel::table! {
-    receivers (organization_id, id) {
+    receiver_status (organization_id, receiver_id) {
         organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        channel -> Text,
-        shown -> Text,
-        events -> Text,
-        state -> Text,
-        version -> BigInt,
-        created_at -> BigInt,
-        address -> Binary,
-        secret_number -> BigInt,
-        secret -> Binary,
-        previous_secret -> Binary,
-        previous_until -> BigInt,
-        code -> Binary,
+        receiver_id -> crate::stored::Id,
         last_delivered_at -> Nullable<BigInt>,
         failing_since -> Nullable<BigInt>,
         last_failure -> Nullable<Text>,
@@ -589,5 +577,5 @@ diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
-diesel::allow_tables_to_appear_in_same_query!(receivers, event_deliveries);
+diesel::allow_tables_to_appear_in_same_query!(lookups, event_deliveries, receiver_status);
 diesel::allow_tables_to_appear_in_same_query!(entities, lookups);

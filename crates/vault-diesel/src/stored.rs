@@ -28,7 +28,7 @@ use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::StoredRowKey;
-use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, EventKinds, ReceiverState};
+use vault_core::receiver::{DeliveryFailure, DeliveryState, EventKind};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 
@@ -315,12 +315,9 @@ text_forms! {
     VendMode => Self::parse;
     VendRule => Self::parse;
     VendedForm => Self::parse;
-    Channel => Self::parse;
     DeliveryFailure => Self::parse;
     DeliveryState => Self::parse;
     EventKind => Self::parse;
-    EventKinds => Self::from_stored;
-    ReceiverState => Self::parse;
     CheckReason => |text: &str| Self::ALL.iter().copied().find(|reason| reason.as_str() == text);
     Purpose => |text: &str| Self::parse(text, "").ok();
 }

@@ -33,10 +33,6 @@ on_all_stores! {
         rows_move_to_the_next_instance_key_in_memory,
         rows_move_to_the_next_instance_key_on_sqlite,
         rows_move_to_the_next_instance_key_on_postgres;
-    receivers_move_to_the_next_receiver_key:
-        receivers_move_to_the_next_receiver_key_in_memory,
-        receivers_move_to_the_next_receiver_key_on_sqlite,
-        receivers_move_to_the_next_receiver_key_on_postgres;
     unused_key_is_destroyed:
         unused_key_is_destroyed_in_memory,
         unused_key_is_destroyed_on_sqlite,

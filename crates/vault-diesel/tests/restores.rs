@@ -87,7 +87,7 @@ fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
     let issuers = "SELECT name || ' ' || url FROM issuers ORDER BY name";
     let mut issuers = connection.prepare(issuers).unwrap();
     let issuers = issuers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let mut receivers = connection.prepare("SELECT version FROM receivers ORDER BY id").unwrap();
+    let mut receivers = connection.prepare("SELECT version FROM entities WHERE kind = 'receiver' ORDER BY id").unwrap();
     (issuers, receivers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect())
 }
 
@@ -101,8 +101,7 @@ async fn restore_does_not_revive_issuers_or_receivers() {
     };
     let receiver = |id: u8, version: i64| {
         format!(
-            "INSERT INTO receivers VALUES (zeroblob(16), x'{}', 'webhook', 'shown', '', 'active', {version}, 0, x'', 1, \
-             x'', x'', 0, x'00', NULL, NULL, NULL, 0)",
+            "INSERT INTO entities VALUES (zeroblob(16), 'receiver', x'{}', {version}, NULL, NULL, x'00')",
             format!("{id:02x}").repeat(16)
         )
     };
@@ -122,7 +121,7 @@ async fn restore_does_not_revive_issuers_or_receivers() {
         std::fs::copy(&newer, later.path()).unwrap();
         for change in [
             "DELETE FROM issuers WHERE name = 'removed'".to_owned(),
-            "DELETE FROM receivers WHERE id = x'02020202020202020202020202020202'".to_owned(),
+            "DELETE FROM entities WHERE id = x'02020202020202020202020202020202'".to_owned(),
             issuer("changed", "new"),
             receiver(3, 2),
         ] {

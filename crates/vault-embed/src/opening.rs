@@ -488,14 +488,11 @@ impl Platform {
         let (environment, store) = (self.environment(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester(environment.clock.clone()));
         let crypto = keyring.credentials(store.keys.clone());
-        let receivers = keyring.receivers();
         let ports = Ports {
             entropy: self.entropy.clone(),
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
-            receiver_sealer: receivers.sealer,
-            receiver_opener: receivers.opener,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             entity_sealer: Arc::new(keyring.entity_sealer()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),

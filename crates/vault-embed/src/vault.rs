@@ -10,7 +10,7 @@ use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
     EntitySealer, Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher,
-    ReceiverOpener, ReceiverSealer, Rewrapper, Sealer, StoreError, TokenIssuer,
+    Rewrapper, Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{
@@ -88,10 +88,6 @@ pub struct Ports {
     pub rewrapper: Arc<dyn Rewrapper>,
     /// Creates instance keys, and rewraps and reseals rows with them.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
-    /// Seals addresses and secrets of receivers.
-    pub receiver_sealer: Arc<dyn ReceiverSealer>,
-    /// Decrypts addresses and secrets of receivers, and signs with them.
-    pub(crate) receiver_opener: Arc<dyn ReceiverOpener>,
     /// Seals and opens the documents of entities.
     pub entity_sealer: Arc<dyn EntitySealer>,
     /// Computes keyed digests.

@@ -94,27 +94,24 @@ impl OpenVault {
             information: ports.information_opener.clone(),
             instance: ports.instance_rewrapper.clone(),
             digester: ports.digester.clone(),
-            receivers: ports.receiver_opener.clone(),
             opener,
         };
         Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.operations(), crypto)
     }
 }
 
-/// Receivers of notifications. Only [`OpenVault::notifier`] decrypts their secrets.
+/// Receivers of notifications.
 impl OpenVault {
     /// Returns the context for the administration of receivers by admins and operators.
     pub fn receivers(&self) -> Receivers {
         let ports = &self.ports;
-        let (store, sealer) = (ports.store.receivers.clone(), ports.receiver_sealer.clone());
-        Receivers::new(ports.environment.clone(), store, sealer, ports.digester.clone())
+        Receivers::new(ports.environment.clone(), self.operations(), ports.entropy.clone())
     }
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
-        let (store, opener) = (ports.store.receivers.clone(), ports.receiver_opener.clone());
-        Notifier::new(ports.environment.clone(), store, opener, carrier, self.operations())
+        Notifier::new(ports.environment.clone(), ports.store.receivers.clone(), carrier, self.operations())
     }
 }
 

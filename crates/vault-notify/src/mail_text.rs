@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use vault_core::id::{EventId, ReceiverId};
-    use vault_core::receiver::{Channel, EventKinds, Occurrence, Receiver, ReceiverState};
+    use vault_core::receiver::{Occurrence, ReceiverKey};
     use vault_core::time::Timestamp;
     use vault_testkit::crypto::FakeDigester;
 
@@ -79,23 +79,14 @@ mod tests {
         /// line.
         #[test]
         fn mail_lists_events_and_advice(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
-            let receiver = Receiver {
-                id: ReceiverId::from_bytes([1; 16]),
-                organization: None,
-                channel: Channel::Email,
-                shown: "ops@example.com".to_owned(),
-                events: EventKinds::all(true),
-                state: ReceiverState::Active,
-                version: 1,
-                created_at: NOW,
-            };
+            let receiver = ReceiverKey { owner: None, id: ReceiverId::from_bytes([1; 16]) };
             let deliveries: Vec<_> = (0..count)
                 .map(|index| {
                     let id = EventId::from_bytes([u8::try_from(index).unwrap(); 16]);
-                    let mut occurrence = Occurrence::test(id, &receiver, NOW);
+                    let mut occurrence = Occurrence::test(id, receiver, NOW);
                     occurrence.kind = EventKind::NamespaceFrozen;
                     occurrence.data.insert("namespace".to_owned(), name.clone().into());
-                    occurrence.to_delivery(&receiver, 1, NOW, &FakeDigester::default())
+                    occurrence.to_delivery(receiver, 1, NOW, &FakeDigester::default())
                 })
                 .collect();
             let (subject, text) = compose(&deliveries, Some("https://vault.example/"));

@@ -54,7 +54,7 @@ fn message(url: &str) -> WebhookMessage {
         url: SecretString::from(url),
         id: "evt_1".to_owned(),
         at: Timestamp::from_millis(0),
-        signature: "v1,a".to_owned(),
+        secrets: Vec::new(),
         body: "{}".to_owned(),
     }
 }

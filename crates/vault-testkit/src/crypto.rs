@@ -5,13 +5,11 @@
 mod digest;
 mod hash;
 mod passcode;
-mod receiver;
 mod seal;
 mod token;
 
 pub use digest::{FakeAuditSealer, FakeDigester};
 pub use hash::FakeHasher;
 pub use passcode::FakePasscodes;
-pub use receiver::PlainReceivers;
 pub use seal::PlainSealer;
 pub use token::FakeTokens;

@@ -2,9 +2,7 @@
 
 use crate::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use crate::contract::Store;
-use crate::crypto::{
-    FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainReceivers, PlainSealer,
-};
+use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::audit::Origin;
@@ -178,14 +176,12 @@ impl<S> FakeVault<S> {
 
     /// Returns the administration of receivers.
     pub fn receivers(&self) -> Receivers {
-        let digester = self.digester.clone();
-        Receivers::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), digester)
+        Receivers::new(self.environment.clone(), self.operations(), self.entropy.clone())
     }
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
-        let (store, opener) = (self.ports.clone(), Arc::new(PlainReceivers));
-        Notifier::new(self.environment.clone(), store, opener, carrier, self.operations())
+        Notifier::new(self.environment.clone(), self.ports.clone(), carrier, self.operations())
     }
 
     /// Returns the use cases of integrations.

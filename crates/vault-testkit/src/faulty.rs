@@ -12,16 +12,15 @@ use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
 };
-use vault_core::digest::{Digest, LookupDigests};
+use vault_core::digest::Digest;
 use vault_core::federation::StoredFederationKey;
-use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, OrganizationId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::principal::{Scope, SessionPrincipal};
-use vault_core::receiver::{Attempted, EventDelivery, EventPosition, Expiring, StoredReceiver};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
@@ -198,28 +197,6 @@ ports! {
         match_credential(command: Command<MatchCredential>) -> StoredCredential;
         request_check(command: Command<RequestCheck>) -> ();
         list_uses(query: List<UsePosition, (OrganizationId, CredentialId)>) -> Option<Vec<CredentialUse>>;
-    }
-    EventRepository {
-        acquire_event_lease(lease: EventLease) -> Option<EventPosition>;
-        all_receivers() -> Vec<(String, Option<StoredReceiver>)>;
-        find_expiring(query: FindExpiring) -> Vec<Expiring>;
-        notices_between(after: Timestamp, until: Timestamp) -> Vec<AccountNotice>;
-        record_events(command: RecordEvents) -> bool;
-        add_deliveries(deliveries: Vec<EventDelivery>) -> ();
-        receivers_due(now: Timestamp) -> Vec<(ReceiverOwner, ReceiverId)>;
-        waiting_deliveries(owner: ReceiverOwner, receiver: ReceiverId, limit: usize) -> Vec<EventDelivery>;
-        is_member(organization: OrganizationId, address: LookupDigests) -> bool;
-        note_attempts(attempts: Vec<Attempted>) -> ();
-        disable_receiver(next: StoredReceiver, audit: SealedAuditRecord) -> ();
-        remove_deliveries(ended_before: Timestamp) -> usize;
-    }
-    ReceiverRepository {
-        add_receiver(command: Command<AddReceiver>) -> ();
-        list_receivers(query: Find<Option<ReceiverId>, ReceiverOwner>) -> Vec<StoredReceiver>;
-        change_receiver(command: Command<ChangeReceiver>) -> ();
-        add_delivery(command: Command<EventDelivery>) -> ();
-        resend_event(command: Command<ResendEvent>) -> Option<EventDelivery>;
-        list_deliveries(query: List<i64, (ReceiverOwner, ReceiverId)>) -> Vec<EventDelivery>;
     }
     RowStore {
         submit(work: Box<dyn Work>) -> Box<dyn Work>;

@@ -34,15 +34,15 @@ use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
-    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
+    AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId,
 };
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{CheckRound, CredentialUse, EntityRow, ReceiverOwner, StoreError, StoredCredential};
+use vault_core::port::{CheckRound, CredentialUse, EntityRow, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
-use vault_core::receiver::{EventDelivery, StoredReceiver};
+use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
 use vault_core::sealed::{
     InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential, SealedPassword,
     SealedSeed,
@@ -104,8 +104,8 @@ struct State {
     /// Checkpoint of each record that a checkpoint covers.
     checkpointed: HashMap<AuditId, i64>,
     delivery: Option<audit::DeliveryRow>,
-    receivers: BTreeMap<(ReceiverOwner, ReceiverId), StoredReceiver>,
-    deliveries: BTreeMap<receiver::DeliveryKey, EventDelivery>,
+    receiver_status: BTreeMap<ReceiverKey, ReceiverStatus>,
+    deliveries: BTreeMap<(ReceiverKey, EventId), EventDelivery>,
     event_position: Option<receiver::PositionRow>,
     /// Audit records of the decision in progress.
     audit: Vec<SealedAuditRecord>,
@@ -234,8 +234,8 @@ impl MemoryStore {
             ("checks", state.checks.keys().any(|(of, _)| *of == organization)),
             ("sessions", state.sessions.values().any(|session| session.organization == organization)),
             ("credentials", state.credentials.keys().any(|(of, _)| *of == organization)),
-            ("receivers", state.receivers.keys().any(|(of, _)| *of == Some(organization))),
-            ("deliveries", state.deliveries.keys().any(|(of, ..)| *of == Some(organization))),
+            ("status of receivers", state.receiver_status.keys().any(|key| key.owner == Some(organization))),
+            ("deliveries", state.deliveries.keys().any(|(key, _)| key.owner == Some(organization))),
             ("entities", state.entities.keys().any(|(of, ..)| *of == organization)),
             ("lookups", state.lookups.keys().any(|(of, ..)| *of == organization)),
             ("global lookups", state.global_lookups.values().any(|(of, _)| *of == organization)),
@@ -293,11 +293,10 @@ impl MemoryStore {
                 state.organizations.clear();
                 state.organization_keys.clear(); // rows of organizations are read through their keys
             }
-            RecordedRow::Integration | RecordedRow::Namespace => {
+            RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver => {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
             RecordedRow::Issuer => state.issuers.clear(),
-            RecordedRow::Receiver => state.receivers.clear(),
         }
     }
 

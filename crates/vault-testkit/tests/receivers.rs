@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::AuditAction;
+use vault_core::entity::DocumentSecret;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Clock as _, Event, EventCarrier, WebhookMessage};
 use vault_core::principal::Principal;
@@ -59,7 +60,7 @@ impl Post {
 #[async_trait]
 impl EventCarrier for Post {
     async fn post(&self, message: &WebhookMessage) -> Result<(), DeliveryFailure> {
-        assert!(message.signature.starts_with("v1,whsec_"), "{}", message.signature);
+        assert!(message.secrets[0].expose_secret().starts_with("whsec_"));
         self.take(message.url.expose_secret(), &message.id, &message.body)
     }
 
@@ -108,8 +109,8 @@ impl World {
     async fn round(&self) {
         self.vault.operator().seal_audit(1_000).await.unwrap();
         while self.notifier.read_events(HOLDER).await.unwrap().is_some_and(|read| read.more) {}
-        for (owner, receiver) in self.notifier.due().await.unwrap() {
-            self.notifier.deliver(owner, receiver).await.unwrap();
+        for receiver in self.notifier.due().await.unwrap() {
+            self.notifier.deliver(receiver).await.unwrap();
         }
     }
 
@@ -269,7 +270,7 @@ async fn dropped_connection_delays_no_other_subject() {
 async fn gone_receiver_is_disabled_until_enabled() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
-    let (id, receivers) = (added.receiver.receiver.id, world.vault.receivers());
+    let (id, receivers) = (added.receiver.key.id, world.vault.receivers());
     assert!(added.secret.unwrap().expose_secret().starts_with("whsec_"));
     world.round().await;
     world.post.answer(ADDRESSES[0], Some(DeliveryFailure::Gone));
@@ -310,7 +311,7 @@ async fn mail_is_sent_at_most_hourly() {
         world.round().await;
     }
     assert_eq!(mails(), 1);
-    receivers.test(&OPERATOR, added.receiver.receiver.id).await.unwrap();
+    receivers.test(&OPERATOR, added.receiver.key.id).await.unwrap();
     world.round().await;
     assert_eq!(mails(), 2, "a test does not wait");
     world.pass(3_600);
@@ -345,7 +346,7 @@ async fn receivers_get_only_events_of_their_owner() {
     assert_eq!(kinds("https://instance.example/"), ["backup.failed"]);
     let receivers = world.vault.receivers();
     assert!(matches!(receivers.list(&editor).await, Err(Error::Denied(_))));
-    let id = of_other.receiver.receiver.id;
+    let id = of_other.receiver.key.id;
     for who in [&world.admin, &OPERATOR] {
         assert!(matches!(receivers.show(who, id).await, Err(Error::Refused(Refusal::NotFound))));
         assert!(matches!(receivers.remove(who, id).await, Err(Error::Refused(Refusal::NotFound))));
@@ -357,14 +358,18 @@ async fn receivers_get_only_events_of_their_owner() {
 async fn replaced_secret_signs_for_a_day() {
     let world = World::new().await;
     let added = world.add(&world.admin, ADDRESSES[0]).await;
-    let (receivers, id) = (world.vault.receivers(), added.receiver.receiver.id);
-    let first = added.secret.unwrap();
+    let (receivers, id) = (world.vault.receivers(), added.receiver.key.id);
+    let first = DocumentSecret::from(added.secret.unwrap());
     let (stored, second) = receivers.replace_secret(&world.admin, id).await.unwrap();
-    assert_ne!(first.expose_secret(), second.expose_secret());
-    let until = world.vault.clock.now().plus_seconds(24 * 3600);
-    assert_eq!(stored.target.previous_until, until);
+    let second = DocumentSecret::from(second);
+    assert_ne!(first, second);
+    let at = |seconds| world.vault.clock.now().plus_seconds(seconds);
+    let signing =
+        |seconds| stored.receiver.secrets(at(seconds)).into_iter().map(DocumentSecret::from).collect::<Vec<_>>();
+    assert_eq!(signing(24 * 3600 - 1), [second.clone(), first]);
+    assert_eq!(signing(24 * 3600), [second]);
     let added = world.add(&OPERATOR, "ops@example.com").await;
-    let refused = receivers.replace_secret(&OPERATOR, added.receiver.receiver.id).await;
+    let refused = receivers.replace_secret(&OPERATOR, added.receiver.key.id).await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
 }
 

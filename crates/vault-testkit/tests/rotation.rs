@@ -9,7 +9,7 @@ use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::keyring::KeyringEntry;
 use vault_core::namespace::Namespace;
@@ -19,7 +19,6 @@ use vault_core::port::{
     KeyRotation as _, NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
-use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
 use vault_core::sealed::{
     Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, SealedPassword, SealedSeed,
@@ -57,10 +56,6 @@ impl InstanceRewrapper for NoInstanceKeys {
     }
 
     fn federation_key(&self, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
-        none()
-    }
-
-    fn receiver(&self, _: ReceiverId, _: &SealedTarget) -> Result<SealedTarget, SealError> {
         none()
     }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 use vault_cli::failure::Failure;
-use vault_core::id::ReceiverId;
-use vault_core::port::{EventCarrier, ReceiverOwner};
+use vault_core::port::EventCarrier;
+use vault_core::receiver::{ReceiverKey, ReceiverOwner};
 use vault_core::usecase::Notifier;
 use vault_embed::OpenVault;
 
@@ -53,10 +53,10 @@ pub(crate) fn start(
     Ok(Some(Background::start(move |stopped| work(notifier, holder, stopped))))
 }
 
-type DeliveryResult = ((ReceiverOwner, ReceiverId), Result<usize, vault_core::Error>);
+type DeliveryResult = (ReceiverKey, Result<usize, vault_core::Error>);
 
 async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
-    let mut under_way: HashSet<(ReceiverOwner, ReceiverId)> = HashSet::new();
+    let mut under_way: HashSet<ReceiverKey> = HashSet::new();
     let mut telling: JoinSet<DeliveryResult> = JoinSet::new();
     let mut remove = tokio::time::interval(REMOVE_EVERY);
     let mut wait = EVERY;
@@ -100,14 +100,14 @@ async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
 async fn round(
     notifier: &Notifier,
     holder: Uuid,
-    under_way: &mut HashSet<(ReceiverOwner, ReceiverId)>,
+    under_way: &mut HashSet<ReceiverKey>,
     telling: &mut JoinSet<DeliveryResult>,
 ) -> Result<bool, vault_core::Error> {
     let Some(read) = notifier.read_events(holder).await? else { return Ok(false) };
-    for (owner, receiver) in notifier.due().await? {
-        if has_slot(under_way, owner) && under_way.insert((owner, receiver)) {
+    for receiver in notifier.due().await? {
+        if has_slot(under_way, receiver.owner) && under_way.insert(receiver) {
             let notifier = notifier.clone();
-            telling.spawn(async move { ((owner, receiver), notifier.deliver(owner, receiver).await) });
+            telling.spawn(async move { (receiver, notifier.deliver(receiver).await) });
         }
     }
     Ok(read.more)
@@ -117,8 +117,8 @@ async fn round(
 ///
 /// An owner that has more slots than are free gets no further one, so that slow receivers of a few organizations cannot
 /// occupy all.
-fn has_slot(under_way: &HashSet<(ReceiverOwner, ReceiverId)>, owner: ReceiverOwner) -> bool {
-    let of_owner = under_way.iter().filter(|(other, _)| *other == owner).count();
+fn has_slot(under_way: &HashSet<ReceiverKey>, owner: ReceiverOwner) -> bool {
+    let of_owner = under_way.iter().filter(|other| other.owner == owner).count();
     of_owner < AT_ONCE.saturating_sub(under_way.len())
 }
 
@@ -138,7 +138,7 @@ fn warn(error: &vault_core::Error, what: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vault_core::id::OrganizationId;
+    use vault_core::id::{OrganizationId, ReceiverId};
 
     #[test]
     fn slow_receivers_of_one_organization_leave_slots_for_others() {
@@ -146,7 +146,8 @@ mod tests {
         let mut start = |organization: u8, count: u8| {
             let owner = Some(OrganizationId::from_bytes([organization; 16]));
             let started = (0..count).filter(|receiver| {
-                has_slot(&under_way, owner) && under_way.insert((owner, ReceiverId::from_bytes([*receiver; 16])))
+                has_slot(&under_way, owner)
+                    && under_way.insert(ReceiverKey { owner, id: ReceiverId::from_bytes([*receiver; 16]) })
             });
             started.count()
         };

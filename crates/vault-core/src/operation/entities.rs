@@ -8,6 +8,7 @@ use crate::integration::Integration;
 use crate::namespace::{Namespace, NamespaceState};
 use crate::organization::OrganizationState;
 use crate::port::{EntityRow, LookupRow};
+use crate::receiver::Receiver;
 use uuid::Uuid;
 
 /// Number of rows per read of [`Closures`].
@@ -119,6 +120,7 @@ impl Operation for InspectEntity {
         let inspected = match row.key.kind {
             Kind::Integration => inspect::<Integration>(unit, &row).await,
             Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
+            Kind::Receiver => inspect::<Receiver>(unit, &row).await,
         };
         match inspected {
             Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
@@ -171,6 +173,7 @@ impl Operation for InspectLookups {
                 Ok(index) => match index.kind() {
                     Kind::Integration => lists::<Integration>(unit, index, &row).await?,
                     Kind::Namespace => lists::<NamespaceState>(unit, index, &row).await?,
+                    Kind::Receiver => lists::<Receiver>(unit, index, &row).await?,
                 },
                 Err(_) => false,
             };

@@ -14,6 +14,7 @@ use futures_util::future::try_join_all;
 use futures_util::try_join;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
+use zeroize::Zeroizing;
 
 /// Number of the newest entries about a row that are compared with it.
 const ENTRIES: usize = 8;
@@ -70,7 +71,7 @@ impl<'t> Unit<'t> {
     }
 
     /// Returns whether all existing keys were loaded for this run, so that a key that is not loaded does not exist.
-    pub(super) const fn keys_are_loaded(&self) -> bool {
+    pub(crate) const fn keys_are_loaded(&self) -> bool {
         self.keys_are_loaded
     }
 
@@ -255,7 +256,7 @@ impl<'t> Unit<'t> {
 
     fn sealed<E: Entity>(&self, key: EntityKey, version: i64, value: &E) -> Result<EntityRow, Failure> {
         // Entities have string keys and no floats, so this cannot fail.
-        let document = serde_json::to_vec(value).unwrap_or_default();
+        let document = Zeroizing::new(serde_json::to_vec(value).unwrap_or_default());
         let sealed = self.sealer.seal(&key, version, &document).map_err(Failure::Seal)?;
         Ok(EntityRow { key, version, due_at: value.due_at(), last_used_at: None, sealed })
     }
@@ -274,8 +275,32 @@ impl<'t> Unit<'t> {
         action: AuditAction,
         affected: Affected,
     ) -> Result<(), Failure> {
-        self.state().commits = true;
-        self.append(organization, action, affected).await
+        self.append(Actor::from(self.principal), organization, action, affected).await
+    }
+
+    /// Records an operation that the service performs by itself, like [`Unit::record`].
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn record_by_system(
+        &self,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        affected: Affected,
+    ) -> Result<(), Failure> {
+        self.append(Actor::System, organization, action, affected).await
+    }
+
+    /// Counts an action that is permitted `most` times an hour.
+    ///
+    /// # Errors
+    /// [`Refusal::TooOften`] if the limit is reached.
+    pub async fn count_hourly(&self, organization: OrganizationId, subject: &str, most: u32) -> Result<(), Failure> {
+        let counted = self.rows.lock_hourly_count(organization, subject, self.now).await?;
+        if let Some(seconds) = counted.refused_for(most, self.now) {
+            return Err(Refusal::TooOften(seconds).into());
+        }
+        Ok(self.rows.set_hourly_count(organization, subject, counted.plus_one(self.now)).await?)
     }
 
     /// Commits without an entry, for changes that no principal requested, such as those of a rotation.
@@ -285,12 +310,13 @@ impl<'t> Unit<'t> {
 
     async fn append(
         &self,
+        actor: Actor,
         organization: Option<OrganizationId>,
         action: AuditAction,
         mut affected: Affected,
     ) -> Result<(), Failure> {
+        self.state().commits = true;
         affected.rows.append(&mut self.state().written);
-        let actor = Actor::from(self.principal);
         let entry: SealedAuditRecord = self.environment.record(self.now, organization, actor, action, affected);
         self.state().events.push(Event::recorded(&entry));
         Ok(self.rows.append_entry(&entry).await?)

@@ -5,11 +5,10 @@ use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
 use crate::federation::StoredFederationKey;
-use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
+use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
 use crate::passcode::PendingSeed;
-use crate::receiver::{SealedTarget, StoredReceiver};
 use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -31,14 +30,12 @@ pub enum InstancePart {
     Invitations,
     /// Enrolment drafts: password and TOTP secret.
     Drafts,
-    /// Receivers: address and signing secrets, sealed with the receiver key.
-    Receivers,
     /// Signing keys of federation tokens: MAC and private key.
     FederationKeys,
 }
 
 /// Key of a row: its organization and its own ID. Rows of organizations themselves and of signing keys have their own ID
-/// twice. A receiver of the instance has the nil organization.
+/// twice.
 pub type InstanceRowKey = (OrganizationId, Uuid);
 
 /// The fields of a row that depend on keys of the instance. Each field names its own key.
@@ -91,8 +88,6 @@ pub enum InstanceRow {
         /// The draft.
         draft: EnrolmentDraft,
     },
-    /// A receiver.
-    Receiver(Box<StoredReceiver>),
     /// A signing key of federation tokens.
     FederationKey(Box<StoredFederationKey>),
 }
@@ -107,7 +102,6 @@ impl InstanceRow {
             Self::PendingSeed { .. } => InstancePart::PendingSeeds,
             Self::Invitation(_) => InstancePart::Invitations,
             Self::Draft { .. } => InstancePart::Drafts,
-            Self::Receiver(_) => InstancePart::Receivers,
             Self::FederationKey(_) => InstancePart::FederationKeys,
         }
     }
@@ -125,10 +119,6 @@ impl InstanceRow {
                 let grant = &stored.invitation.grant;
                 (grant.organization, *grant.account.as_uuid())
             }
-            Self::Receiver(stored) => {
-                let organization = stored.receiver.organization.unwrap_or(OrganizationId::from_bytes([0; 16]));
-                (organization, *stored.receiver.id.as_uuid())
-            }
             Self::FederationKey(stored) => {
                 let id = *stored.key.id.as_uuid();
                 (OrganizationId::from_uuid(id), id)
@@ -145,10 +135,6 @@ impl InstanceRow {
             Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
-            Self::Receiver(stored) => {
-                let SealedTarget { address, secret, previous_secret, .. } = &stored.target;
-                (None, vec![address, secret, previous_secret])
-            }
             Self::FederationKey(stored) => (Some(stored.mac.key), vec![&stored.private_key]),
         };
         code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
@@ -238,12 +224,11 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// [`Refusal::Contended`](crate::Refusal::Contended).
     async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
 
-    /// Returns rows that depend on an instance key or a receiver key.
+    /// Returns rows that depend on an instance key.
     async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError>;
 
     /// Returns the number of rows that still require a retiring key:
     /// - Instance key: rows that depend on it, including the instance-wide keys.
-    /// - Receiver key: receivers that are sealed with it.
     /// - Audit key: entries, checkpoints and the delivery position that name it.
     /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
@@ -290,7 +275,7 @@ pub trait InstanceRewrapper: Send + Sync {
     fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError>;
 
     /// Creates a successor for the instance key of `current` at time `now`, and wraps `keys` with it, plus new keys for
-    /// tokens, the audit log and receivers.
+    /// tokens and the audit log.
     ///
     /// # Errors
     /// One of the keys cannot be unwrapped, the root key is unavailable, or the operating system returns no randomness.
@@ -331,12 +316,6 @@ pub trait InstanceRewrapper: Send + Sync {
     /// # Errors
     /// The private key cannot be decrypted.
     fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError>;
-
-    /// Reseals the address and signing secrets of a receiver.
-    ///
-    /// # Errors
-    /// A field cannot be decrypted.
-    fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError>;
 
     /// Checks that every wrapped and sealed field of a row can be decrypted. For a signing key, also checks that its
     /// public key belongs to the private key, and that the keyring names it unless it is retired.

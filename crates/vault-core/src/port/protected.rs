@@ -3,7 +3,6 @@
 
 use super::InstancePart;
 use crate::audit::RecordedRow;
-use crate::keyring::KeyPurpose;
 
 /// A table whose rows grant rights, contain secrets, or decide where they are sent. Each row has a MAC or sealed columns, which
 /// the integrity check verifies.
@@ -13,9 +12,8 @@ pub struct ProtectedTable {
     pub name: &'static str,
     /// Columns of the row key: the organization and the row's own ID. Rows without an organization have their ID twice.
     pub key: [&'static str; 2],
-    /// Kind of the rows for rotations, with the purpose of the instance's keys that seal and sign them. `None` if they
-    /// depend on keys of the organization only.
-    pub part: Option<(InstancePart, KeyPurpose)>,
+    /// Kind of the rows for rotations. `None` if they depend on keys of the organization only, or are sealed documents.
+    pub part: Option<InstancePart>,
     /// Kinds of the rows in audit entries, which record every state of a row including its deletion. None if a row of another
     /// table names the existing rows, or if rows are temporary.
     pub recorded: &'static [RecordedRow],
@@ -31,8 +29,8 @@ impl ProtectedTable {
         Self { name, key, part: None, recorded: &[], dependent: &[] }
     }
 
-    const fn part(self, part: InstancePart, purpose: KeyPurpose) -> Self {
-        Self { part: Some((part, purpose)), ..self }
+    const fn part(self, part: InstancePart) -> Self {
+        Self { part: Some(part), ..self }
     }
 
     const fn recorded(self, rows: &'static [RecordedRow]) -> Self {
@@ -44,31 +42,26 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 11] = {
+    pub const ALL: [Self; 10] = {
         use InstancePart::*;
-        use KeyPurpose::{Instance, Receiver};
         [
             Self::new("organizations", ["id", "id"])
-                .part(Organizations, Instance)
+                .part(Organizations)
                 .recorded(&[RecordedRow::Organization])
                 .with(&["organization_names"]),
             // The wrap of the organization's fingerprint key is bound to the list of its keys.
-            Self::new("organization_keys", OWN_ID).part(OrganizationKeys, Instance),
-            Self::new("accounts", OWN_ID)
-                .part(Accounts, Instance)
-                .recorded(&[RecordedRow::Account])
-                .with(&["directory"]),
+            Self::new("organization_keys", OWN_ID).part(OrganizationKeys),
+            Self::new("accounts", OWN_ID).part(Accounts).recorded(&[RecordedRow::Account]).with(&["directory"]),
             // A row exists for some minutes. Without it, a change of the TOTP secret starts again.
-            Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds, Instance),
+            Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds),
             Self::new("invitations", OF_ACCOUNT)
-                .part(Invitations, Instance)
+                .part(Invitations)
                 .recorded(&[RecordedRow::Invitation])
                 .with(&["enrolment_codes", "invited_addresses"]),
             // Without a draft, an enrolment starts again.
-            Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts, Instance),
-            Self::new("receivers", OWN_ID).part(Receivers, Receiver).recorded(&[RecordedRow::Receiver]),
+            Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts),
             // The keyring document names the keys.
-            Self::new("federation_keys", ["id", "id"]).part(FederationKeys, Instance),
+            Self::new("federation_keys", ["id", "id"]).part(FederationKeys),
             Self::new("credentials", OWN_ID).recorded(&[RecordedRow::Credential]).with(&[
                 "credential_labels",
                 "credential_secrets",
@@ -77,16 +70,10 @@ impl ProtectedTable {
             Self::new("issuers", ["id", "id"]).recorded(&[RecordedRow::Issuer]),
             // Documents of all kinds.
             Self::new("entities", OWN_ID)
-                .recorded(&[RecordedRow::Integration, RecordedRow::Namespace])
+                .recorded(&[RecordedRow::Integration, RecordedRow::Namespace, RecordedRow::Receiver])
                 .with(&["lookups", "global_lookups"]),
         ]
     };
-
-    /// Returns the kinds of rows that depend on keys of this purpose.
-    pub fn parts_under(purpose: KeyPurpose) -> impl Iterator<Item = InstancePart> {
-        let is_under = move |(part, of): (InstancePart, KeyPurpose)| (of == purpose).then_some(part);
-        Self::ALL.into_iter().filter_map(move |table| table.part.and_then(is_under))
-    }
 
     fn find(is_it: impl Fn(&Self) -> bool) -> Self {
         Self::ALL.into_iter().find(is_it).unwrap_or(Self::new("", ["", ""]))
@@ -96,12 +83,12 @@ impl ProtectedTable {
 impl InstancePart {
     /// Returns all kinds, in the order of [`ProtectedTable::ALL`].
     pub fn all() -> impl Iterator<Item = Self> {
-        ProtectedTable::ALL.into_iter().filter_map(|table| table.part).map(|(part, _)| part)
+        ProtectedTable::ALL.into_iter().filter_map(|table| table.part)
     }
 
     /// Returns its table.
     pub fn protected(self) -> ProtectedTable {
-        ProtectedTable::find(|table| table.part.is_some_and(|(part, _)| part == self))
+        ProtectedTable::find(|table| table.part == Some(self))
     }
 
     /// Returns the name of its table.

@@ -5,13 +5,18 @@
 
 use super::{RecordedStates, StoreError};
 use crate::audit::{AuditEntry, SealedAuditRecord};
+use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
-use crate::id::{IntegrationId, KeyId, OrganizationId};
+use crate::hourly::HourlyLimit;
+use crate::id::{EventId, IntegrationId, KeyId, OrganizationId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
 use crate::operation::Work;
 use crate::organization::OrganizationState;
 use crate::principal::{SessionFacts, SessionPrincipal};
+use crate::receiver::{
+    AccountNotice, EventDelivery, EventLease, EventPosition, Expiring, FindExpiring, ReceiverKey, ReceiverStatus,
+};
 use crate::sealed::Blob;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -144,6 +149,71 @@ pub trait AuthorityRows: Send + Sync {
 
     /// Reads the state of an organization, if it exists.
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
+
+    /// Returns whether an address belongs to an active account of the organization.
+    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool>;
+}
+
+/// Counts of actions per hour.
+pub trait CounterRows: Send + Sync {
+    /// Reads the count of a subject, and locks it until the transaction ends.
+    fn lock_hourly_count(&self, organization: OrganizationId, subject: &str, now: Timestamp) -> Reply<'_, HourlyLimit>;
+
+    /// Stores a count that was locked.
+    fn set_hourly_count(&self, organization: OrganizationId, subject: &str, counted: HourlyLimit) -> Reply<'_, ()>;
+}
+
+/// Deliveries of events to receivers.
+pub trait DeliveryRows: Send + Sync {
+    /// Inserts a delivery, unless it exists.
+    fn insert_delivery(&self, delivery: &EventDelivery) -> Reply<'_, ()>;
+
+    /// Stores state, attempts, times and failure of a delivery, if it exists.
+    fn set_progress(&self, delivery: &EventDelivery) -> Reply<'_, ()>;
+
+    /// Reads the delivery of an event to a receiver.
+    fn delivery(&self, key: ReceiverKey, event: EventId) -> Reply<'_, Option<EventDelivery>>;
+
+    /// Reads the deliveries to a receiver before a position, newest first.
+    fn deliveries(&self, key: ReceiverKey, before: i64, limit: usize) -> Reply<'_, Vec<EventDelivery>>;
+
+    /// Reads the pending deliveries to a receiver, oldest first.
+    fn waiting_deliveries(&self, key: ReceiverKey, limit: usize) -> Reply<'_, Vec<EventDelivery>>;
+
+    /// Gives up the pending deliveries to a receiver.
+    fn give_up_deliveries(&self, key: ReceiverKey, at: Timestamp) -> Reply<'_, ()>;
+
+    /// Removes the deliveries to a receiver and its delivery status.
+    fn remove_deliveries(&self, key: ReceiverKey) -> Reply<'_, ()>;
+
+    /// Removes the deliveries that ended before a time, and returns their number.
+    fn remove_ended_deliveries(&self, before: Timestamp) -> Reply<'_, usize>;
+}
+
+/// Delivery status of receivers, and the reading of events.
+pub trait EventRows: Send + Sync {
+    /// Reads the delivery status of a receiver.
+    fn receiver_status(&self, key: ReceiverKey) -> Reply<'_, ReceiverStatus>;
+
+    /// Stores the delivery status of a receiver.
+    fn set_receiver_status(&self, key: ReceiverKey, status: &ReceiverStatus) -> Reply<'_, ()>;
+
+    /// Returns the active receivers with pending deliveries that may be attempted at `now`: tests at any time, others when
+    /// [`ReceiverStatus::not_before`] has passed.
+    fn receivers_due(&self, now: Timestamp) -> Reply<'_, Vec<ReceiverKey>>;
+
+    /// Takes the lease for reading events, and returns the position. `None` if another process has it, for at most
+    /// [`EventLease::LONGEST_SECONDS`] from [`EventLease::now`].
+    fn take_event_lease(&self, lease: &EventLease) -> Reply<'_, Option<EventPosition>>;
+
+    /// Moves the position. Returns `false` if the process no longer has the lease, or the position is not `from`.
+    fn move_event_position(&self, holder: Uuid, from: &EventPosition, to: &EventPosition) -> Reply<'_, bool>;
+
+    /// Reads the credentials that expire within a period, in the order of their expiry.
+    fn expiring_credentials(&self, query: &FindExpiring) -> Reply<'_, Vec<Expiring>>;
+
+    /// Reads the notices of all accounts after `after` until `until`, in their order, with the lockouts of that period.
+    fn notices_between(&self, after: Timestamp, until: Timestamp) -> Reply<'_, Vec<AccountNotice>>;
 }
 
 /// Namespaces of credentials.
@@ -178,7 +248,9 @@ pub trait ActivationRows: Send + Sync {
 }
 
 /// All rows of a transaction.
-pub trait Rows: EntityRows + AuthorityRows + NamespaceRows + ActivationRows + AuditRows {
+pub trait Rows:
+    EntityRows + AuthorityRows + CounterRows + NamespaceRows + ActivationRows + DeliveryRows + EventRows + AuditRows
+{
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()>;
 

@@ -1,6 +1,7 @@
 //! Kinds of events of which receivers are notified.
 
 use crate::field::{FieldCode, FieldError};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 macro_rules! events {
@@ -162,17 +163,19 @@ impl EventKinds {
     pub fn iter(&self) -> impl Iterator<Item = EventKind> {
         self.0.iter().copied()
     }
+}
 
-    /// Returns the stored form: one name per line.
-    pub fn to_stored(&self) -> String {
-        let names: Vec<&str> = self.0.iter().map(|kind| kind.as_str()).collect();
-        names.join("\n")
+impl Serialize for EventKinds {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|kind| kind.as_str()))
     }
+}
 
-    /// Parses the stored form.
-    pub fn from_stored(text: &str) -> Option<Self> {
-        let kinds: Option<Vec<_>> = text.lines().map(EventKind::parse).collect();
-        kinds.filter(|kinds| !kinds.is_empty()).map(Self)
+/// Events that no longer exist are left out.
+impl<'de> Deserialize<'de> for EventKinds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        Ok(Self(names.iter().filter_map(|name| EventKind::parse(name)).collect()))
     }
 }
 

@@ -5,35 +5,96 @@
 //! attempt to deliver it.
 
 mod address;
+mod deliver;
 mod delivery;
 mod event;
+mod manage;
 mod occurrence;
+mod read;
 
 pub use address::{MAX_ADDRESS_LENGTH, Url as WebhookUrl, check_url};
+pub use deliver::{
+    IsMember, ListDeliveries, Pending, PendingDeliveries, QueueDeliveries, ReceiversDue, RecordAttempts,
+    RemoveDeliveries, ResendEvent, TestReceiver,
+};
 pub use delivery::{
     Attempted, DeliveryFailure, DeliveryState, EventDelivery, FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, KEPT_SECONDS,
     LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, ReceiverEffect, decide_attempt,
 };
 pub use event::{EventKind, EventKinds};
+pub use manage::{
+    ActiveReceivers, AddReceiver, ChangeReceiver, DisableReceiver, FindReceivers, ReceiverChange, RemoveReceiver,
+};
 pub(crate) use occurrence::{DAY, may_set_expiry};
 pub use occurrence::{EventPosition, Expiring, ExpiringObject, Occurrence, THRESHOLD_DAYS};
+pub use read::{AccountNotice, EventLease, FindExpiring, NoticesBetween, RecordEvents};
 
-use crate::audit::{Affected, RecordedRights, RecordedRow, RowState, Subject};
-use crate::digest::{Digest, DigestPurpose};
+use crate::audit::{Affected, Subject};
+use crate::entity::{DocumentSecret, Entity, EntityKey, Index, Kind, Lookup, OF_INSTANCE, Opened};
 use crate::id::{OrganizationId, ReceiverId};
-use crate::port::KeyedDigester;
-use crate::sealed::Blob;
+use crate::port::{Entropy, NoEntropy};
+use crate::principal::Principal;
 use crate::time::Timestamp;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+use zeroize::Zeroizing;
 
 /// Maximum number of receivers of an organization, or of the instance.
-pub const MAX_RECEIVERS: i64 = 10;
+pub const MAX_RECEIVERS: usize = 10;
 /// Time for which a replaced signing secret still signs, in seconds.
 pub const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
 /// Prefix of a signing secret (Standard Webhooks 1.0).
 pub const SECRET_PREFIX: &str = "whsec_";
+/// Length of a signing secret in bytes (Standard Webhooks 1.0: 24 to 64).
+const SECRET_BYTES: usize = 32;
+
+/// Generates a signing secret.
+///
+/// # Errors
+/// The operating system returns no randomness.
+pub fn generate_signing_secret(entropy: &dyn Entropy) -> Result<DocumentSecret, NoEntropy> {
+    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    entropy.fill(&mut *secret)?;
+    let encoded = Zeroizing::new(STANDARD.encode(*secret));
+    Ok(SecretString::from(format!("{SECRET_PREFIX}{}", *encoded)).into())
+}
+
+/// Owner of receivers: an organization, or `None` for the instance.
+pub type ReceiverOwner = Option<OrganizationId>;
+
+/// Identifies a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ReceiverKey {
+    /// Its owner.
+    pub owner: ReceiverOwner,
+    /// Its ID.
+    pub id: ReceiverId,
+}
+
+impl ReceiverKey {
+    /// Returns the organization in its rows: the nil ID for a receiver of the instance.
+    pub fn organization(self) -> OrganizationId {
+        self.owner.unwrap_or(OF_INSTANCE)
+    }
+
+    /// Returns the key of a row with this organization and ID.
+    pub fn of_row(organization: OrganizationId, id: Uuid) -> Self {
+        Self { owner: Some(organization).filter(|owner| *owner != OF_INSTANCE), id: ReceiverId::from_uuid(id) }
+    }
+}
+
+/// Returns whether a principal may see the receivers of an owner: those of its organization; an operator, all.
+fn reaches(principal: &Principal, owner: ReceiverOwner) -> bool {
+    principal.organization().is_none_or(|own| owner == Some(own))
+}
 
 /// Channel through which a receiver gets notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Channel {
     /// A signed request to a URL (Standard Webhooks 1.0).
     Webhook,
@@ -43,21 +104,20 @@ pub enum Channel {
 
 impl Channel {
     /// Returns the name of the channel on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Webhook => "webhook",
-            Self::Email => "email",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the channel with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Webhook, Self::Email].into_iter().find(|channel| channel.as_str() == text)
+        text.parse().ok()
     }
 }
 
 /// State of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ReceiverState {
     /// Gets notifications.
     Active,
@@ -67,66 +127,73 @@ pub enum ReceiverState {
 
 impl ReceiverState {
     /// Returns the name of the state on the wire and in the store.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 
-/// A receiver without its secrets.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A receiver.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receiver {
-    /// ID of the receiver.
-    pub id: ReceiverId,
-    /// Organization whose events it gets. `None` for those of the instance.
-    pub organization: Option<OrganizationId>,
     /// Channel.
     pub channel: Channel,
+    /// URL or e-mail address. The path of a URL may be a secret.
+    pub address: DocumentSecret,
     /// Masked address.
     pub shown: String,
     /// Events of which it is notified.
     pub events: EventKinds,
     /// Whether it gets notifications.
     pub state: ReceiverState,
-    /// Number that each change increments.
-    pub version: i64,
+    /// Signing secret of a webhook.
+    pub secret: Option<DocumentSecret>,
+    /// The signing secret that was replaced last.
+    pub previous: Option<PreviousSecret>,
     /// Time of the addition.
     pub created_at: Timestamp,
 }
 
-impl Receiver {
-    /// Version of a new receiver.
-    pub const FIRST_VERSION: i64 = 1;
+/// A replaced signing secret, which signs too until the end of its overlap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviousSecret {
+    /// The secret.
+    pub secret: DocumentSecret,
+    /// Time from which it no longer signs.
+    pub until: Timestamp,
+}
 
+impl Receiver {
     /// Returns whether it is notified of events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         self.state == ReceiverState::Active && (kind == EventKind::ReceiverTest || self.events.contains(kind))
     }
+
+    /// Returns the secrets that sign at `now`, the current one first.
+    pub fn secrets(&self, now: Timestamp) -> Vec<SecretString> {
+        let previous = self.previous.iter().filter(|previous| now < previous.until).map(|previous| &previous.secret);
+        self.secret.iter().chain(previous).map(|secret| secret.text().clone()).collect()
+    }
 }
 
-/// Sealed fields of a receiver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedTarget {
-    /// Its URL or e-mail address.
-    pub address: Blob,
-    /// Number of the current signing secret, starting at 1.
-    pub secret_number: i64,
-    /// The current signing secret, empty for e-mail.
-    pub secret: Blob,
-    /// The previous signing secret, empty if there is none.
-    pub previous_secret: Blob,
-    /// Time until which the previous secret also signs.
-    pub previous_until: Timestamp,
+impl Entity for Receiver {
+    const KIND: Kind = Kind::Receiver;
+
+    fn lookups(&self, id: Uuid) -> Vec<Lookup> {
+        let active = (self.state == ReceiverState::Active).then(|| Lookup::new(Index::ActiveReceiver, id.to_string()));
+        active.into_iter().collect()
+    }
+
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Receiver(ReceiverId::from_uuid(id)).into()
+    }
 }
 
-/// Delivery status of a receiver. The row's MAC does not cover it.
+/// Delivery status of a receiver, in a row that is not protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverStatus {
     /// Time of the last accepted delivery.
@@ -153,77 +220,28 @@ impl ReceiverStatus {
 /// A stored receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReceiver {
+    /// Owner and ID.
+    pub key: ReceiverKey,
+    /// Number that each change increments.
+    pub version: i64,
     /// The receiver.
     pub receiver: Receiver,
-    /// Its sealed fields.
-    pub target: SealedTarget,
-    /// MAC of both. If it does not verify, the receiver gets no notifications.
-    pub code: Digest,
     /// Delivery status.
     pub status: ReceiverStatus,
 }
 
 impl StoredReceiver {
-    /// Signs the fields and returns the row with its MAC.
-    pub fn sign(
-        receiver: Receiver,
-        target: SealedTarget,
-        status: ReceiverStatus,
-        digester: &dyn KeyedDigester,
-    ) -> Self {
-        let unsigned = Self { receiver, target, code: Digest::from_bytes([0; 32]), status };
-        let code = unsigned.with_parts(|parts| digester.digest(DigestPurpose::ReceiverGrant, parts));
-        Self { code, ..unsigned }
-    }
-
-    /// Returns whether the row's MAC verifies.
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        self.with_parts(|parts| digester.fits(DigestPurpose::ReceiverGrant, parts, &self.code))
-    }
-
-    /// Returns the state of the row, as the audit log records it. The version stands for the sealed fields, because a
-    /// key rotation seals them again.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
-        let Receiver { id, organization, events, state, version, .. } = &self.receiver;
-        let organization = organization.as_ref().map_or(&[][..], |organization| organization.as_bytes());
-        let (events, version_bytes) = (events.to_stored(), version.to_be_bytes());
-        let parts: [&[u8]; 5] =
-            [id.as_bytes(), organization, events.as_bytes(), state.as_str().as_bytes(), &version_bytes];
-        RowState::of_grant(RecordedRow::Receiver, *version, &parts, digester)
-    }
-
-    /// Returns the audited effect of an operation after which the receiver has this row.
-    pub fn left(&self, digester: &dyn KeyedDigester) -> Affected {
-        Subject::Receiver(self.receiver.id).left(RecordedRow::Receiver, self.states(digester).current())
+    fn new(opened: Opened<Receiver>, status: ReceiverStatus) -> Self {
+        let EntityKey { organization, id, .. } = opened.key();
+        let (key, version) = (ReceiverKey::of_row(organization, id), opened.version());
+        Self { key, version, receiver: opened.into_value(), status }
     }
 
     /// Returns the displayed state: `active`, `disabled` or `failing`.
-    pub const fn shown_state(&self) -> &'static str {
+    pub fn shown_state(&self) -> &'static str {
         match (self.receiver.state, self.status.failing_since) {
             (ReceiverState::Active, Some(_)) => "failing",
             (state, _) => state.as_str(),
         }
-    }
-
-    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let Receiver { id, organization, channel, shown, events, state, version, created_at } = &self.receiver;
-        let SealedTarget { address, secret_number, secret, previous_secret, previous_until } = &self.target;
-        let events = events.to_stored();
-        let organization = organization.as_ref().map_or(&[][..], |organization| organization.as_bytes());
-        digest(&[
-            id.as_bytes(),
-            organization,
-            channel.as_str().as_bytes(),
-            shown.as_bytes(),
-            events.as_bytes(),
-            state.as_str().as_bytes(),
-            &version.to_be_bytes(),
-            &created_at.as_millis().to_be_bytes(),
-            address.as_bytes(),
-            &secret_number.to_be_bytes(),
-            secret.as_bytes(),
-            previous_secret.as_bytes(),
-            &previous_until.as_millis().to_be_bytes(),
-        ])
     }
 }

@@ -1,6 +1,6 @@
 //! Events for receivers, read from audit entries, from expiries and from notices.
 
-use super::{EventDelivery, EventKind, Receiver};
+use super::{EventDelivery, EventKind, ReceiverKey};
 use crate::audit::{AuditAction, AuditEntry, ChangedField};
 use crate::digest::{Digest, DigestPurpose};
 use crate::id::{AccountId, CredentialId, EventId, IntegrationId, OrganizationId};
@@ -226,16 +226,16 @@ impl Occurrence {
     }
 
     /// Returns a test event for a receiver.
-    pub fn test(id: EventId, receiver: &Receiver, at: Timestamp) -> Self {
+    pub fn test(id: EventId, receiver: ReceiverKey, at: Timestamp) -> Self {
         let kind = EventKind::ReceiverTest;
         let (subject, data) = (format!("receiver:{}", receiver.id), Map::new());
-        Self { id, organization: receiver.organization, kind, subject, at, data }
+        Self { id, organization: receiver.owner, kind, subject, at, data }
     }
 
     /// Returns the signed delivery of the event to `receiver` with number `position`.
     pub fn to_delivery(
         &self,
-        receiver: &Receiver,
+        receiver: ReceiverKey,
         position: i64,
         now: Timestamp,
         digester: &dyn KeyedDigester,
@@ -247,7 +247,7 @@ impl Occurrence {
         let body = json!({"type": self.kind.as_str(), "timestamp": self.at.to_rfc3339(), "data": data});
         let delivery = EventDelivery {
             id: self.id,
-            organization: receiver.organization,
+            organization: receiver.owner,
             receiver: receiver.id,
             position,
             kind: self.kind,

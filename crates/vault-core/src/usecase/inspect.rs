@@ -16,11 +16,10 @@ use crate::namespace::Namespace;
 use crate::operation::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
-    InstanceRowKey, KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, ReceiverOpener, RecordedStates,
-    RecordedSubject, SealError, SealedInformation, StoreError, StoredRowKey, WholeCredential,
+    InstanceRowKey, KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject,
+    SealError, SealedInformation, StoreError, StoredRowKey, WholeCredential,
 };
 use crate::principal::Principal;
-use crate::receiver::StoredReceiver;
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -158,8 +157,6 @@ pub struct InspectionCrypto {
     pub instance: Arc<dyn InstanceRewrapper>,
     /// Computes MACs and states of rows.
     pub digester: Arc<dyn KeyedDigester>,
-    /// Decrypts the addresses and secrets of receivers.
-    pub receivers: Arc<dyn ReceiverOpener>,
     /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to decryptable
     /// information.
     pub opener: Option<Arc<dyn Opener>>,
@@ -243,18 +240,6 @@ impl Inspector {
         Ok(())
     }
 
-    /// Returns the violation of a receiver, if any.
-    fn violation_of_receiver(&self, stored: &StoredReceiver) -> Option<Violation> {
-        if !stored.mac_is_valid(&*self.crypto.digester) {
-            return Some(Violation::Code);
-        }
-        let (id, now) = (stored.receiver.id, self.environment.now());
-        match self.crypto.receivers.open(id, &stored.target, now) {
-            Err(SealError::Integrity { column, reason, .. }) => Some(Violation::Sealed { column, reason }),
-            _ => None,
-        }
-    }
-
     /// Starts a round at the first row.
     pub fn begin(&self) -> InspectionRound {
         InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0 }
@@ -280,7 +265,7 @@ impl InspectionRound {
                     self.stage = Stage::Entities(None);
                     return Ok(true);
                 };
-                let Some((part, _)) = table.part else {
+                let Some(part) = table.part else {
                     self.stage = Stage::Instance(number + 1, None);
                     return Ok(true);
                 };
@@ -498,14 +483,6 @@ impl Inspector {
         let digester = &*self.crypto.digester;
         digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
-        if let InstanceRow::Receiver(stored) = row {
-            if let Some(violation) = self.violation_of_receiver(stored) {
-                seen.find(row.part().table(), id, violation);
-                return Ok(());
-            }
-            let (subject, state) = (Subject::Receiver(stored.receiver.id), stored.states(digester));
-            return self.compare(&Recorded::of(organization, subject, RecordedRow::Receiver, &state), seen).await;
-        }
         if let InstanceRow::FederationKey(stored) = row {
             return self.look_at_federation_key(row, stored, seen).await;
         }
@@ -538,8 +515,7 @@ impl Inspector {
             InstanceRow::OrganizationKey { .. }
             | InstanceRow::PendingSeed { .. }
             | InstanceRow::Draft { .. }
-            | InstanceRow::FederationKey(_)
-            | InstanceRow::Receiver(_) => {
+            | InstanceRow::FederationKey(_) => {
                 return self.look_for(row, seen).await;
             }
         };

@@ -3,20 +3,19 @@
 //! deliveries of an event have the same ID.
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditEntry};
+use crate::audit::AuditEntry;
 use crate::digest::DigestPurpose;
 use crate::error::Error;
-use crate::id::{AuditId, OrganizationId, ReceiverId};
+use crate::id::{AuditId, OrganizationId};
 use crate::integration::ExpiringIntegrations;
-use crate::operation::Operations;
-use crate::port::{
-    Event, EventCarrier, EventLease, EventStore, Find, FindExpiring, KeyedDigester, OpenedTarget, ReceiverOpener,
-    ReceiverOwner, RecordEvents, WebhookMessage,
-};
+use crate::operation::{Operation, Operations};
+use crate::port::{Event, EventCarrier, EventStore, KeyedDigester, WebhookMessage};
 use crate::principal::Principal;
 use crate::receiver::{
-    Attempted, Channel, DAY, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, Expiring,
-    GIVE_UP_SECONDS, KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS,
+    ActiveReceivers, Attempted, Channel, DAY, DeliveryFailure, DeliveryState, DisableReceiver, EventDelivery,
+    EventKind, EventLease, EventPosition, Expiring, FindExpiring, GIVE_UP_SECONDS, IsMember, KEPT_SECONDS,
+    NoticesBetween, Occurrence, Pending, PendingDeliveries, Receiver, ReceiverEffect, ReceiverKey, ReceiverOwner,
+    ReceiverStatus, ReceiversDue, RecordAttempts, RecordEvents, RemoveDeliveries, StoredReceiver, THRESHOLD_DAYS,
     decide_attempt, may_set_expiry,
 };
 use crate::time::Timestamp;
@@ -69,7 +68,6 @@ pub struct Notifier {
     environment: Environment,
     store: Arc<dyn EventStore>,
     operations: Operations,
-    opener: Arc<dyn ReceiverOpener>,
     carrier: Arc<dyn EventCarrier>,
     digester: Arc<dyn KeyedDigester>,
     reading: Arc<Mutex<Option<Reading>>>,
@@ -88,28 +86,22 @@ struct Reading {
 }
 
 /// Active receivers, by owner.
-type Listening = HashMap<ReceiverOwner, Vec<Receiver>>;
+type Listening = HashMap<ReceiverOwner, Vec<(ReceiverKey, Receiver)>>;
 
 impl Notifier {
     /// Creates a notifier on these ports.
     pub fn new(
         environment: Environment,
         store: Arc<dyn EventStore>,
-        opener: Arc<dyn ReceiverOpener>,
         carrier: Arc<dyn EventCarrier>,
         operations: Operations,
     ) -> Self {
         let digester = Arc::clone(&operations.digester);
-        Self {
-            environment,
-            store,
-            operations,
-            opener,
-            carrier,
-            digester,
-            reading: Arc::default(),
-            waits: Arc::default(),
-        }
+        Self { environment, store, operations, carrier, digester, reading: Arc::default(), waits: Arc::default() }
+    }
+
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 
     /// Reads events since the last round and queues their deliveries. Returns `None` if another process has the lease.
@@ -141,10 +133,10 @@ impl Notifier {
         let mut deliveries = Vec::new();
         for occurrence in &occurrences {
             newest += 1;
-            for receiver in listening.get(&occurrence.organization).into_iter().flatten() {
+            for (key, receiver) in listening.get(&occurrence.organization).into_iter().flatten() {
                 // A receiver gets only events that happened after it was added.
                 if receiver.wants(occurrence.kind) && occurrence.at >= receiver.created_at {
-                    deliveries.push(occurrence.to_delivery(receiver, newest, now, &*self.digester));
+                    deliveries.push(occurrence.to_delivery(*key, newest, now, &*self.digester));
                 }
             }
         }
@@ -155,7 +147,7 @@ impl Notifier {
         // events again has the same result.
         if count > 0 || more || kept >= NOTE_EVERY_MILLIS {
             let note = RecordEvents { holder, from: held.stored, to: read, deliveries };
-            if !self.store.record_events(note).await? {
+            if !self.run(note).await? {
                 *reading = None;
                 return Ok(None);
             }
@@ -171,7 +163,7 @@ impl Notifier {
         let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
         let first = EventPosition::sign(newest, now, super::receivers::position(now), &*self.digester);
         let lease = EventLease { holder, now, until: now.plus_seconds(LEASE_SECONDS), first };
-        let Some(mut stored) = self.store.acquire_event_lease(lease).await? else {
+        let Some(mut stored) = self.run(lease).await? else {
             self.waits.store(true, Ordering::Relaxed);
             return Ok(None);
         };
@@ -182,7 +174,7 @@ impl Notifier {
             let id = stored.checkpoint.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "event_position", id });
             let note = RecordEvents { holder, from: stored, to: first, deliveries: Vec::new() };
-            if !self.store.record_events(note).await? {
+            if !self.run(note).await? {
                 return Ok(None);
             }
             stored = first;
@@ -192,7 +184,7 @@ impl Notifier {
             // The key of the position was replaced. Sign the position again now, because without events nothing else
             // would do so before the old key is destroyed.
             let note = RecordEvents { holder, from: stored, to: signed, deliveries: Vec::new() };
-            if !self.store.record_events(note).await? {
+            if !self.run(note).await? {
                 return Ok(None);
             }
             stored = signed;
@@ -208,17 +200,14 @@ impl Notifier {
     pub async fn end(&self, holder: Uuid) -> Result<(), Error> {
         let Some(Reading { stored, .. }) = self.reading.lock().await.take() else { return Ok(()) };
         let now = self.environment.now();
-        self.store.acquire_event_lease(EventLease { holder, now, until: now, first: stored }).await?;
+        self.run(EventLease { holder, now, until: now, first: stored }).await?;
         Ok(())
     }
 
-    /// Returns the active receivers. Skips receivers whose rows were changed outside the service.
     async fn listening(&self) -> Result<Listening, Error> {
         let mut listening = Listening::new();
-        for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
-            if stored.receiver.state == ReceiverState::Active && stored.mac_is_valid(&*self.digester) {
-                listening.entry(stored.receiver.organization).or_default().push(stored.receiver);
-            }
+        for (key, receiver) in self.run(ActiveReceivers).await? {
+            listening.entry(key.owner).or_default().push((key, receiver));
         }
         Ok(listening)
     }
@@ -254,7 +243,7 @@ impl Notifier {
         let mut found = Vec::new();
         let digester = &*self.digester;
         for (owner, receivers) in listening {
-            let wanted = |kind| receivers.iter().any(|receiver| receiver.wants(kind));
+            let wanted = |kind| receivers.iter().any(|(_, receiver)| receiver.wants(kind));
             let Some(organization) = *owner else {
                 if wanted(EventKind::IssuerUnreachable) {
                     for stored in self.store.list_issuers().await? {
@@ -271,7 +260,7 @@ impl Notifier {
                 found.extend(self.expiries(organization, after, until).await?);
             }
         }
-        for (organization, account, notice) in self.store.notices_between(after, until).await? {
+        for (organization, account, notice) in self.run(NoticesBetween { after, until }).await? {
             found.extend(Occurrence::of_notice(organization, account, notice, digester));
         }
         found.sort_by_key(|occurrence| occurrence.at);
@@ -307,7 +296,7 @@ impl Notifier {
         for (organization, subjects) in set {
             let receivers = listening.get(&Some(organization)).into_iter().flatten();
             let (Some(first), Some(last)) = (subjects.values().min(), subjects.values().max()) else { continue };
-            if receivers.into_iter().any(|receiver| EXPIRY.into_iter().any(|kind| receiver.wants(kind))) {
+            if receivers.into_iter().any(|(_, receiver)| EXPIRY.into_iter().any(|kind| receiver.wants(kind))) {
                 let until = last.plus_seconds(THRESHOLD_DAYS[0] * DAY);
                 let expiring = self.all_expiring(organization, *first, until).await?;
                 found.extend(expiring.iter().filter_map(|one| {
@@ -329,9 +318,9 @@ impl Notifier {
         let (mut found, mut limit) = (Vec::new(), EXPIRING);
         loop {
             let query = FindExpiring { organization, after: from, until: end, limit };
-            let mut expiring = self.store.find_expiring(query).await?;
+            let mut expiring = self.run(query).await?;
             let integrations = ExpiringIntegrations { organization, after: from, until: end, limit };
-            expiring.extend(self.operations.run(&self.environment, &Principal::Operator, integrations).await?);
+            expiring.extend(self.run(integrations).await?);
             let (count, last) = (expiring.len(), expiring.iter().map(|one| one.expires_at).max());
             found.extend(expiring);
             match last.filter(|_| count >= limit) {
@@ -347,66 +336,46 @@ impl Notifier {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn due(&self) -> Result<Vec<(ReceiverOwner, ReceiverId)>, Error> {
-        Ok(self.store.receivers_due(self.environment.now()).await?)
+    pub async fn due(&self) -> Result<Vec<ReceiverKey>, Error> {
+        self.run(ReceiversDue(self.environment.now())).await
     }
 
     /// Delivers the pending events of a receiver, in order for each subject. Returns the number of accepted deliveries.
     ///
     /// # Errors
     /// The store failed. Attempts since the last recorded one are repeated.
-    pub async fn deliver(&self, owner: ReceiverOwner, receiver: ReceiverId) -> Result<usize, Error> {
+    pub async fn deliver(&self, key: ReceiverKey) -> Result<usize, Error> {
         self.digester.refresh().await?;
-        let now = self.environment.now();
-        let query = Find { principal: Principal::Operator, of: owner, key: Some(receiver), now };
-        let Some(stored) = self.store.list_receivers(query).await?.pop() else { return Ok(0) };
-        let waiting = self.store.waiting_deliveries(owner, receiver, WAITING).await?;
-        let opened = if stored.mac_is_valid(&*self.digester) {
-            self.opener.open(receiver, &stored.target, now).inspect_err(|error| self.environment.report(error)).ok()
-        } else {
-            let id = receiver.to_string();
-            self.environment.emit(Event::IntegrityFailure { table: "receivers", id });
-            None
-        };
-        let Some(opened) = opened else {
-            return self.leave_alone(&stored, waiting, now).await;
-        };
-        match stored.receiver.channel {
-            Channel::Webhook => self.post(stored, &opened, waiting).await,
-            Channel::Email => self.mail(stored, &opened, waiting).await,
+        let pending = self.run(PendingDeliveries { key, limit: WAITING }).await?;
+        let Some(Pending { receiver, deliveries }) = pending else { return Ok(0) };
+        match receiver {
+            Err(status) => self.leave_alone(status, deliveries).await,
+            Ok(stored) if stored.receiver.channel == Channel::Webhook => self.post(stored, deliveries).await,
+            Ok(stored) => self.mail(stored, deliveries).await,
         }
     }
 
-    /// Records that the receiver cannot get events at present.
-    async fn leave_alone(
-        &self,
-        stored: &StoredReceiver,
-        waiting: Vec<EventDelivery>,
-        now: Timestamp,
-    ) -> Result<usize, Error> {
+    /// Records that the receiver, which does not open, cannot get events at present.
+    async fn leave_alone(&self, status: ReceiverStatus, waiting: Vec<EventDelivery>) -> Result<usize, Error> {
         if let Some(first) = waiting.into_iter().next() {
+            let now = self.environment.now();
             let failure = Some(DeliveryFailure::Damaged);
             let not_before = now.plus_seconds(DAMAGED_SECONDS);
-            let status = crate::receiver::ReceiverStatus {
+            let status = ReceiverStatus {
                 last_failure: failure,
-                failing_since: stored.status.failing_since.or(Some(now)),
+                failing_since: status.failing_since.or(Some(now)),
                 not_before,
-                ..stored.status
+                ..status
             };
             let state = if gives_up(&first, now) { DeliveryState::Failed } else { first.state };
             let delivery = EventDelivery { failure, next_at: not_before, state, ..first };
             let receiver = ReceiverEffect { status, disables: false };
-            self.store.note_attempts(vec![Attempted { delivery, receiver, continues: false }]).await?;
+            self.run(RecordAttempts(vec![Attempted { delivery, receiver, continues: false }])).await?;
         }
         Ok(0)
     }
 
-    async fn post(
-        &self,
-        mut stored: StoredReceiver,
-        opened: &OpenedTarget,
-        waiting: Vec<EventDelivery>,
-    ) -> Result<usize, Error> {
+    async fn post(&self, mut stored: StoredReceiver, waiting: Vec<EventDelivery>) -> Result<usize, Error> {
         let (mut attempts, mut accepted) = (Vec::new(), 0);
         let mut held_back: BTreeSet<String> = BTreeSet::new();
         let turn_ends = self.environment.now().plus_seconds(TURN_SECONDS);
@@ -420,7 +389,7 @@ impl Notifier {
                 held_back.insert(delivery.subject.clone());
                 continue;
             }
-            let outcome = self.attempt(opened, &delivery, now).await;
+            let outcome = self.attempt(&stored.receiver, &delivery, now).await;
             let attempted = self.evaluated(&mut stored, &delivery, outcome);
             accepted += usize::from(outcome.is_ok());
             if attempted.delivery.state == DeliveryState::Waiting {
@@ -429,7 +398,7 @@ impl Notifier {
             let (continues, disables) = (attempted.continues, attempted.receiver.disables);
             attempts.push(attempted);
             if attempts.len() >= NOTED || disables {
-                self.store.note_attempts(std::mem::take(&mut attempts)).await?;
+                self.run(RecordAttempts(std::mem::take(&mut attempts))).await?;
             }
             if disables {
                 self.disable(&stored).await?;
@@ -439,7 +408,7 @@ impl Notifier {
             }
         }
         if !attempts.is_empty() {
-            self.store.note_attempts(attempts).await?;
+            self.run(RecordAttempts(attempts)).await?;
         }
         Ok(accepted)
     }
@@ -447,7 +416,7 @@ impl Notifier {
     /// Posts an event, unless its row was changed outside the service or it has been pending too long.
     async fn attempt(
         &self,
-        opened: &OpenedTarget,
+        receiver: &Receiver,
         delivery: &EventDelivery,
         now: Timestamp,
     ) -> Result<(), DeliveryFailure> {
@@ -460,15 +429,8 @@ impl Notifier {
             return Err(failure);
         }
         let id = format!("msg_{}", delivery.id);
-        let sign = |secret| self.opener.sign(secret, &id, now, &delivery.body);
-        let signatures: Vec<String> = opened.secrets.iter().map(sign).collect();
-        let message = WebhookMessage {
-            url: opened.address.clone(),
-            signature: signatures.join(" "),
-            at: now,
-            body: delivery.body.clone(),
-            id,
-        };
+        let (url, secrets) = (receiver.address.text().clone(), receiver.secrets(now));
+        let message = WebhookMessage { url, secrets, at: now, body: delivery.body.clone(), id };
         self.carrier.post(&message).await
     }
 
@@ -486,12 +448,7 @@ impl Notifier {
     }
 
     /// Sends pending events as one mail: tests immediately, other events at most once an hour.
-    async fn mail(
-        &self,
-        mut stored: StoredReceiver,
-        opened: &OpenedTarget,
-        waiting: Vec<EventDelivery>,
-    ) -> Result<usize, Error> {
+    async fn mail(&self, mut stored: StoredReceiver, waiting: Vec<EventDelivery>) -> Result<usize, Error> {
         let now = self.environment.now();
         let is_held = stored.status.not_before > now;
         let (tests, events): (Vec<_>, Vec<_>) =
@@ -507,7 +464,7 @@ impl Notifier {
                 attempts.push(self.evaluated(&mut stored, &delivery, Err(DeliveryFailure::Damaged)));
             }
             if let Some(first) = sound.first() {
-                let outcome = self.send(&stored.receiver, opened, first, &sound).await;
+                let outcome = self.send(&stored, first, &sound).await;
                 for delivery in &sound {
                     attempts.push(self.evaluated(&mut stored, delivery, outcome));
                     accepted += usize::from(outcome.is_ok());
@@ -515,7 +472,7 @@ impl Notifier {
             }
             let disables = attempts.iter().any(|attempted: &Attempted| attempted.receiver.disables);
             if !attempts.is_empty() {
-                self.store.note_attempts(attempts).await?;
+                self.run(RecordAttempts(attempts)).await?;
             }
             if disables {
                 self.disable(&stored).await?;
@@ -527,34 +484,25 @@ impl Notifier {
 
     async fn send(
         &self,
-        receiver: &Receiver,
-        opened: &OpenedTarget,
+        stored: &StoredReceiver,
         first: &EventDelivery,
         deliveries: &[EventDelivery],
     ) -> Result<(), DeliveryFailure> {
-        if let Some(organization) = receiver.organization {
-            let address = opened.address.expose_secret().as_bytes();
-            let digest = self.digester.lookup(DigestPurpose::Address, &[address]);
-            match self.store.is_member(organization, digest).await {
+        let to = stored.receiver.address.text();
+        if let Some(organization) = stored.key.owner {
+            let address = self.digester.lookup(DigestPurpose::Address, &[to.expose_secret().as_bytes()]); // for its digest
+            match self.run(IsMember { organization, address }).await {
                 Ok(true) => {}
                 Ok(false) => return Err(DeliveryFailure::NoMember),
                 Err(_) => return Err(DeliveryFailure::Unreachable),
             }
         }
-        self.carrier.mail(&opened.address, &first.id.to_string(), deliveries).await
+        self.carrier.mail(to, &first.id.to_string(), deliveries).await
     }
 
     /// Disables a receiver whose endpoint responded that it is gone, or whose mail address no longer exists.
     async fn disable(&self, stored: &StoredReceiver) -> Result<(), Error> {
-        let (receiver, now) = (&stored.receiver, self.environment.now());
-        let next = Receiver { state: ReceiverState::Disabled, version: receiver.version + 1, ..receiver.clone() };
-        let next = StoredReceiver::sign(next, stored.target.clone(), stored.status, &*self.digester);
-        let (action, affected) = (AuditAction::ReceiverDisabled, next.left(&*self.digester));
-        let audit = self.environment.record(now, receiver.organization, Actor::System, action, affected);
-        let disabled = Event::recorded(&audit);
-        self.store.disable_receiver(next, audit).await?;
-        self.environment.emit(disabled);
-        Ok(())
+        self.run(DisableReceiver { key: stored.key, version: stored.version }).await
     }
 
     /// Deletes deliveries that finished long ago.
@@ -562,7 +510,7 @@ impl Notifier {
     /// # Errors
     /// The store failed.
     pub async fn remove_old(&self) -> Result<usize, Error> {
-        Ok(self.store.remove_deliveries(self.environment.now().plus_seconds(-KEPT_SECONDS)).await?)
+        self.run(RemoveDeliveries(self.environment.now().plus_seconds(-KEPT_SECONDS))).await
     }
 }
 

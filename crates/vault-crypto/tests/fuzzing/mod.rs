@@ -131,12 +131,12 @@ static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| keys_with(&[1, 2]
 /// Returns a keyring with these token keys.
 fn keys_with(tokens: &[u8]) -> Arc<InstanceKeyring> {
     let own = KeyId::from_uuid(id(3));
-    let document = KeyringDocument::first([3, 5, 6, 7, 8].map(|number| KeyId::from_uuid(id(number))), NOW);
+    let document = KeyringDocument::first([3, 5, 6, 7].map(|number| KeyId::from_uuid(id(number))), NOW);
     let keys = InstanceKeys::derive(own, &key(3));
     let numbered = |number: u8| (KeyId::from_uuid(id(number.into())), key(number));
-    let (lookup, receiver) = (numbered(4), numbered(8));
+    let lookup = numbered(4);
     let tokens: Vec<_> = tokens.iter().copied().map(numbered).collect();
-    let given = Given { lookup: &[lookup], audit: &[numbered(6)], token: &tokens, receiver };
+    let given = Given { lookup: &[lookup], audit: &[numbered(6)], token: &tokens };
     Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
 }
 

@@ -578,29 +578,15 @@ CREATE TABLE audit_delivery (
 
 -- Receivers of events.
 
--- Where events are reported. Those of the instance have the nil organization. Address and signing secrets are sealed; what is
--- empty is not there. `shown`: the address, masked.
-CREATE TABLE receivers (
+-- How telling a receiver goes. Those of the instance have the nil organization. Not protected.
+CREATE TABLE receiver_status (
     organization_id UUID NOT NULL,
-    id UUID NOT NULL,
-    channel TEXT NOT NULL,
-    shown TEXT NOT NULL,
-    events TEXT NOT NULL,
-    state TEXT NOT NULL,
-    version BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
-    address BLOB NOT NULL,
-    secret_number BIGINT NOT NULL,
-    secret BLOB NOT NULL,
-    previous_secret BLOB NOT NULL,
-    previous_until BIGINT NOT NULL,
-    code BLOB NOT NULL,
-    -- How telling it goes. Not under the code.
+    receiver_id UUID NOT NULL,
     last_delivered_at BIGINT,
     failing_since BIGINT,
     last_failure TEXT,
     not_before BIGINT NOT NULL,
-    PRIMARY KEY (organization_id, id)
+    PRIMARY KEY (organization_id, receiver_id)
 ) WITHOUT ROWID;
 
 -- Events on their way to a receiver, and those that ended lately. `position`: in which order they are delivered.

@@ -9,7 +9,6 @@ mod inspection;
 mod issuers;
 mod maintenance;
 mod organization;
-mod receiver;
 mod schema_version;
 mod store;
 

@@ -63,7 +63,7 @@ const PLACES: [(&str, TableDistribution); 45] = [
     ("lookups", OF),
     ("activations", OF),
     ("audit", OF),
-    ("receivers", OF),
+    ("receiver_status", OF),
     ("event_deliveries", OF),
     ("organization_names", Key("name_key", None)),
     ("directory", Key("address", None)),

@@ -2,10 +2,14 @@
 
 use super::{TxRows, several, then};
 use crate::db::{Share, Unlocked, locked};
-use crate::schema::organizations;
+use crate::schema::{accounts, organizations};
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::account::directory;
+use crate::transaction::account::row::account_of;
 use crate::transaction::authorize::{facts, organization_of};
 use diesel::QueryDsl as _;
+use vault_core::account::AccountState;
+use vault_core::digest::LookupDigests;
 use vault_core::id::OrganizationId;
 use vault_core::operation::Access;
 use vault_core::organization::OrganizationState;
@@ -21,6 +25,18 @@ impl AuthorityRows for TxRows<'_> {
                 Access::Read => facts(&self.tx, &session, Unlocked, now).await,
                 Access::Write => facts(&self.tx, &session, Share, now).await,
             }
+        })
+    }
+
+    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {
+        let address = address.clone();
+        several(async move {
+            let found = directory::account_of(&self.tx, &address).await?;
+            let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };
+            let state = account_of(organization.stored(), account.stored()).select(accounts::state);
+            let state: Option<Column<AccountState>> = self.tx.first(state).await?;
+            let state = state.map(|state| state.decode("accounts", &account, "state")).transpose()?;
+            Ok(state == Some(AccountState::Active))
         })
     }
 

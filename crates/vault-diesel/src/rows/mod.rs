@@ -1,7 +1,10 @@
 //! The rows of operations, for both databases.
 
 mod authority;
+mod counters;
+mod deliveries;
 mod entities;
+mod events;
 mod namespaces;
 mod usage;
 

@@ -14,7 +14,7 @@ use std::path::Path;
 use vault_core::entity::{Index, Kind};
 use vault_core::organization::OrganizationState;
 
-/// An account (by address), or an integration, a receiver or a namespace (by name) of an organization.
+/// An account (by address), an integration or a namespace (by name), or a receiver (by ID) of an organization.
 #[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
 pub struct SinceNamed {
     /// The organization's name.
@@ -219,29 +219,53 @@ const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.id
      AND n.url = m.url AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
      AND (n.source <> 'pasted' OR n.keys = m.keys))";
 /// Condition of receivers `m` that must not be notified.
-const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id \
-     AND n.id = m.id AND n.version = m.version)";
-/// Events of receivers that do not exist.
-const ORPHANS: &str = "DELETE FROM main.event_deliveries WHERE NOT EXISTS (SELECT 1 FROM main.receivers m \
-     WHERE m.organization_id = event_deliveries.organization_id AND m.id = event_deliveries.receiver_id)";
+const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
+     AND n.kind = m.kind AND n.id = m.id AND n.version = m.version)";
+
+/// Removes what belongs to receivers that do not exist.
+fn remove_orphans(connection: &mut SqliteConnection) -> Result<(), SqlError> {
+    let (kind, index) = (Kind::Receiver.as_str(), Index::ActiveReceiver.as_str());
+    for (table, id, which) in [
+        ("event_deliveries", "receiver_id", "TRUE".to_owned()),
+        ("receiver_status", "receiver_id", "TRUE".to_owned()),
+        ("lookups", "id", format!("name = '{index}'")),
+    ] {
+        connection.batch_execute(&format!(
+            "DELETE FROM main.{table} WHERE {which} AND NOT EXISTS (SELECT 1 FROM main.entities m \
+             WHERE m.organization_id = {table}.organization_id AND m.kind = '{kind}' AND m.id = {table}.{id})"
+        ))?;
+    }
+    Ok(())
+}
 
 /// Replaces issuers and receivers by those of the newer database.
 fn adopt_operators(connection: &mut SqliteConnection, replayed: &mut Replayed) -> Result<(), SqlError> {
-    connection.batch_execute("DELETE FROM main.issuers; DELETE FROM main.receivers")?;
+    connection.batch_execute("DELETE FROM main.issuers; DELETE FROM main.receiver_status")?;
     replayed.issuers = sql_query("INSERT INTO main.issuers SELECT * FROM newer.issuers").execute(connection)?;
-    let receivers = "INSERT INTO main.receivers SELECT n.* FROM newer.receivers n \
-         WHERE n.organization_id = zeroblob(16) OR n.organization_id IN (SELECT id FROM main.organizations)";
-    replayed.receivers = sql_query(receivers).execute(connection)?;
-    connection.batch_execute(ORPHANS)
+    for (table, which) in [
+        ("receiver_status", "TRUE".to_owned()),
+        ("lookups", format!("name = '{}'", Index::ActiveReceiver.as_str())),
+        ("entities", format!("kind = '{}'", Kind::Receiver.as_str())),
+    ] {
+        connection.batch_execute(&format!("DELETE FROM main.{table} WHERE {which}"))?;
+        replayed.receivers = sql_query(format!(
+            "INSERT INTO main.{table} SELECT n.* FROM newer.{table} n WHERE {which} \
+             AND (n.organization_id = zeroblob(16) OR n.organization_id IN (SELECT id FROM main.organizations))"
+        ))
+        .execute(connection)?;
+    }
+    remove_orphans(connection)
 }
 
 /// Removes the issuers and receivers that the newer database does not have in this state. Its own rows cannot be
 /// verified under the keys of the restored one.
 fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
+    let kind = Kind::Receiver.as_str();
     connection.batch_execute(&format!(
-        "DELETE FROM main.issuers AS m WHERE {STALE_ISSUER}; DELETE FROM main.receivers AS m WHERE {STALE_RECEIVER}; \
-         {ORPHANS}"
-    ))
+        "DELETE FROM main.issuers AS m WHERE {STALE_ISSUER}; \
+         DELETE FROM main.entities AS m WHERE m.kind = '{kind}' AND {STALE_RECEIVER}"
+    ))?;
+    remove_orphans(connection)
 }
 
 /// Returns the statement that replaces rows of a table with their newer version, if the versions differ.
@@ -269,16 +293,20 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let stale_issuers: Vec<Name> = sql_query(stale).load(connection)?;
     let stale = match same_keys {
         true => {
-            "NOT EXISTS (SELECT 1 FROM newer.receivers n WHERE n.organization_id = m.organization_id AND n.id = m.id)"
+            "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id AND n.kind = m.kind \
+             AND n.id = m.id)"
         }
         false => STALE_RECEIVER,
     };
+    // The address is sealed.
     let stale_receivers = sql_query(format!(
-        "SELECT COALESCE(o.name, '') AS organization, m.shown AS name, m.id AS id, m.organization_id AS organization_id \
-         FROM main.receivers m LEFT JOIN main.organizations o ON o.id = m.organization_id WHERE {stale} \
-         ORDER BY o.name_key, m.id"
+        "SELECT COALESCE(o.name, '') AS organization, '' AS name, m.id AS id, m.organization_id AS organization_id \
+         FROM main.entities m LEFT JOIN main.organizations o ON o.id = m.organization_id \
+         WHERE m.kind = '{}' AND {stale} ORDER BY o.name_key, m.id",
+        Kind::Receiver.as_str()
     ));
-    let stale_receivers = stale_receivers.load(connection)?;
+    let mut stale_receivers: Vec<SinceNamed> = stale_receivers.load(connection)?;
+    stale_receivers.iter_mut().for_each(|row| row.name.clone_from(&row.id));
     let account = ("accounts", "email");
     let changed_account =
         "n.state <> m.state OR n.role <> m.role OR n.password_id <> m.password_id OR n.seed_id <> m.seed_id";

@@ -254,12 +254,6 @@ pub(crate) async fn lock_existing_organization(tx: &Tx<'_>, organization: Organi
     Ok(tx.first::<AnyId, _>(locked(row, Share)).await?.is_some())
 }
 
-/// Locks an organization for a change, whatever its state. Returns whether it exists.
-pub(crate) async fn lock_organization_for_update(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
-    let row = organization_of(organization.stored()).select(organizations::id);
-    Ok(tx.first::<AnyId, _>(locked(row, Update)).await?.is_some())
-}
-
 fn require_active(id: OrganizationId, state: Option<Column<OrganizationState>>) -> Result<(), Failure> {
     if is_active_organization(id, state)? { Ok(()) } else { Err(Denial::OrganizationDisabled.into()) }
 }

@@ -64,21 +64,19 @@ pub(crate) async fn take(
     if let Some(seconds) = counted.refused_for(most, now) {
         return Err(Refusal::TooOften(seconds).into());
     }
-    count(tx, organization, subject, counted, now).await
+    set(tx, organization, subject, counted.plus_one(now)).await
 }
 
-/// Adds one to a locked count.
-pub(crate) async fn count(
+/// Stores a locked count.
+pub(crate) async fn set(
     tx: &Tx<'_>,
     organization: OrganizationId,
     subject: &str,
-    locked: HourlyLimit,
-    now: Timestamp,
+    counted: HourlyLimit,
 ) -> Result<(), Failure> {
-    let counted = locked.plus_one(now);
     let change = diesel::update(row_of(organization.stored(), subject)).set((
         hourly_counts::count.eq(i64::from(counted.count)),
-        hourly_counts::since.eq(counted.since.unwrap_or(now).as_millis()),
+        hourly_counts::since.eq(counted.since.map_or(0, Timestamp::as_millis)),
     ));
     tx.execute(change).await?;
     Ok(())

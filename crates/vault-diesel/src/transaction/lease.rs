@@ -6,17 +6,17 @@ use uuid::Uuid;
 use vault_core::time::Timestamp;
 
 /// A lease that a process requests.
-pub(super) struct Request<'a> {
-    pub(super) table: &'static str,
-    pub(super) holder: &'a Uuid,
-    pub(super) now: Timestamp,
-    pub(super) until: Timestamp,
+pub(crate) struct Request<'a> {
+    pub(crate) table: &'static str,
+    pub(crate) holder: &'a Uuid,
+    pub(crate) now: Timestamp,
+    pub(crate) until: Timestamp,
     /// No lease lasts longer, so one that seems to was acquired by a process with a wrong clock.
-    pub(super) longest_seconds: i64,
+    pub(crate) longest_seconds: i64,
 }
 
 /// Acquires a lease, unless another process has it. Returns whether it was acquired.
-pub(super) async fn acquire(tx: &Tx<'_>, request: Request<'_>) -> Result<bool, Failure> {
+pub(crate) async fn acquire(tx: &Tx<'_>, request: Request<'_>) -> Result<bool, Failure> {
     let Request { table, holder, now, until, longest_seconds } = request;
     let holder = holder.hyphenated().to_string();
     let lease: Parts<'_, ()> = Parts::new("UPDATE ")

@@ -19,12 +19,11 @@ pub(crate) mod hourly;
 pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod issuers;
-mod lease;
+pub(crate) mod lease;
 pub(crate) mod login;
 pub(crate) mod lookups;
 pub(crate) mod maintenance;
 pub(crate) mod organization;
-pub(crate) mod receiver;
 pub(crate) mod schema_version;
 pub(crate) mod work;
 

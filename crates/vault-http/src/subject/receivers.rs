@@ -139,7 +139,7 @@ pub fn item(stored: &StoredReceiver) -> ReceiverItem {
     let receiver = &stored.receiver;
     let shown = |channel| Some(receiver.shown.clone()).filter(|_| receiver.channel == channel);
     ReceiverItem {
-        id: receiver.id.to_string(),
+        id: stored.key.id.to_string(),
         kind: receiver.channel.as_str().to_owned(),
         url: shown(Channel::Webhook),
         to: shown(Channel::Email),

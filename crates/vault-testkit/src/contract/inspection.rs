@@ -208,7 +208,7 @@ pub async fn existing_rows_are_those_of_their_kind_and_place(suite: &dyn Contrac
     let (invitation, _) = world.invited(Role::Viewer).await;
     let credential = world.saved(&world.embedder()).await;
     let integration = world.integration().await;
-    let receiver = super::receiver::added(&world, Some(of)).await.receiver.id;
+    let receiver = super::receiver::added(&world, Some(of)).await.key.id;
     let rows = [
         (RecordedRow::Organization, of, *of.as_uuid()),
         (RecordedRow::Account, of, *account.as_uuid()),

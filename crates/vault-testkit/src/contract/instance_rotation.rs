@@ -17,9 +17,8 @@ use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    AccountChange, AddReceiver, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, FinishAttempt,
-    IdGenerator, InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey,
-    StoreError,
+    AccountChange, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, FinishAttempt, IdGenerator,
+    InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -68,12 +67,6 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
         InstanceRow::Draft { draft, .. } => {
             draft.password.blob = blob(&draft.password.blob);
             (draft.seed, draft.digest) = (seed(&draft.seed), code(&draft.digest));
-        }
-        InstanceRow::Receiver(stored) => {
-            let target = &mut stored.target;
-            for sealed in [&mut target.address, &mut target.secret, &mut target.previous_secret] {
-                *sealed = blob(sealed);
-            }
         }
         InstanceRow::FederationKey(stored) => {
             (stored.mac, stored.private_key) = (code(&stored.mac), blob(&stored.private_key));
@@ -322,51 +315,12 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert_eq!(world.open(&invitation).await.unwrap().stored.invitation, invitation);
 }
 
-/// Receivers move to the next receiver key and keep their delivery status.
-pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let instance_key = world.with_instance().await;
-    let [old, new] = [(); 2].map(|()| KeyId::from_uuid(world.ids.random()));
-    let retiring = term(KeyPurpose::Receiver, old, world.now());
-    let mut rows = Vec::new();
-    for owner in [Some(world.organization), None] {
-        let mut stored = super::receiver::receiver(&world, owner);
-        stored.target.address = under(old, "address");
-        stored.target.secret = under(old, "secret");
-        let payload = AddReceiver { receiver: stored.clone(), member: None, limit: 10 };
-        let command = world.command(&Principal::Operator, AuditAction::ReceiverAdded, payload);
-        world.store.add_receiver(command).await.unwrap();
-        rows.push(stored);
-    }
-    assert_eq!(world.store.count_under(retiring).await.unwrap(), 2);
-    let found = world.found(old, InstancePart::Receivers, 1).await;
-    assert_eq!(found.len(), 2);
-    let moves: Vec<_> = found.into_iter().map(|row| (row.clone(), again(&row, old, new))).collect();
-    let command = MoveToInstanceKey { to: instance_key, rows: moves.clone() };
-    assert_eq!(world.store.move_to_instance_key(command.clone()).await.unwrap(), Some(2));
-    assert_eq!(world.store.move_to_instance_key(command).await.unwrap(), Some(0), "they were moved");
-    assert_eq!(world.store.count_under(retiring).await.unwrap(), 0);
-    let moved = world.found(new, InstancePart::Receivers, 9).await;
-    assert_eq!(moved, moves.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
-    for row in moved {
-        let InstanceRow::Receiver(row) = row else { panic!("{row:?} is no receiver") };
-        let before = rows.iter().find(|before| before.receiver.id == row.receiver.id).unwrap();
-        assert_eq!((&row.receiver, row.status, row.code), (&before.receiver, before.status, before.code));
-    }
-}
-
-/// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record, no
-/// receiver.
+/// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record.
 pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let mut command = instance(&world);
-    let receiver_key = InstanceKeyRecord {
-        purpose: InstanceKeyPurpose::Receiver,
-        ..world.instance_wide_key(command.instance.instance_key)
-    };
-    command.keys.push(receiver_key);
     let id_of = |command: &CreateInstance, purpose| command.keys.iter().find(|key| key.purpose == purpose).unwrap().id;
-    let [lookup, audit, token, receiver] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
+    let [lookup, audit, token] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
     for key in command.keys.iter_mut().filter(|key| key.id == audit) {
         key.id = FakeAuditSealer::KEY;
     }
@@ -385,8 +339,6 @@ pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     assert!(count >= 2 && outcome == KeyDestruction::InUse, "{count} {outcome:?}");
     assert_eq!(under(term(KeyPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
     assert_eq!(under(term(KeyPurpose::Lookup, lookup, before)).await, (0, KeyDestruction::Destroyed));
-    assert_eq!(world.destroy_key(term(KeyPurpose::Receiver, token, now)).await, KeyDestruction::NotRetiring);
-    assert_eq!(under(term(KeyPurpose::Receiver, receiver, now)).await, (0, KeyDestruction::Destroyed));
     let left: Vec<_> = world.store.instance_keys().await.unwrap().into_iter().map(|key| key.id).collect();
     assert_eq!(left, [FakeAuditSealer::KEY]);
 }

@@ -120,8 +120,8 @@ impl Inspection for MemoryStore {
             let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
             let issuers = state.issuers.values().map(|stored| *stored.issuer.id.as_uuid());
             let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
-                (_, Some((part, _))) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
-                (RecordedRow::Integration | RecordedRow::Namespace, _) => {
+                (_, Some(part)) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
+                (RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver, _) => {
                     let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
                     of_kind.map(|(of, _, id)| (*of, *id)).collect()
                 }

@@ -7,9 +7,9 @@ use vault_core::id::{AccountId, KeyId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookupMove,
-    MoveToInstanceKey, ProtectedTable, ReplaceInstanceKey, StoreError,
+    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
-use vault_core::receiver::{EventDelivery, ReceiverStatus, StoredReceiver};
+use vault_core::receiver::EventDelivery;
 use vault_core::sealed::RetiringInstanceKey;
 
 #[async_trait]
@@ -100,15 +100,12 @@ impl State {
     /// Returns how many values still need a key that signed `entries` audit entries.
     fn count_under(&self, term: KeyringEntry, entries: usize) -> i64 {
         let KeyringEntry { purpose, id, since, .. } = term;
-        let rows = || {
-            let rows = ProtectedTable::parts_under(purpose).flat_map(|part| self.instance_rows(part));
-            rows.filter(|row| row.keys().contains(&id)).count()
-        };
         let count = match purpose {
             KeyPurpose::Instance => {
-                rows() + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
+                let rows = InstancePart::all().flat_map(|part| self.instance_rows(part));
+                rows.filter(|row| row.keys().contains(&id)).count()
+                    + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
             }
-            KeyPurpose::Receiver => rows(),
             KeyPurpose::Federation => 0,
             KeyPurpose::Audit => {
                 let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());
@@ -198,11 +195,6 @@ impl State {
                     Some(InstanceRow::Draft { organization, account, draft })
                 })
                 .collect(),
-            InstancePart::Receivers => {
-                let without_status = |row| StoredReceiver { status: ReceiverStatus::NEW, ..row };
-                let all = self.receivers.values().cloned().map(without_status);
-                all.map(|row| InstanceRow::Receiver(Box::new(row))).collect()
-            }
             InstancePart::FederationKeys => {
                 self.federation_keys.values().cloned().map(|row| InstanceRow::FederationKey(Box::new(row))).collect()
             }
@@ -237,12 +229,6 @@ impl State {
             InstanceRow::Draft { account, draft, .. } => {
                 if let Some(stored) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
                     *stored = draft;
-                }
-            }
-            InstanceRow::Receiver(stored) => {
-                let place = (stored.receiver.organization, stored.receiver.id);
-                if let Some(row) = self.receivers.get_mut(&place) {
-                    (row.target, row.code) = (stored.target, stored.code);
                 }
             }
             InstanceRow::FederationKey(stored) => {

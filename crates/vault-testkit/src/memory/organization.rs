@@ -71,8 +71,8 @@ impl OrganizationRepository for MemoryStore {
             state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id || rows_stay);
-            state.receivers.retain(|(owner, _), _| *owner != Some(id));
-            state.deliveries.retain(|(owner, ..), _| *owner != Some(id));
+            state.receiver_status.retain(|key, _| key.owner != Some(id));
+            state.deliveries.retain(|(key, _), _| key.owner != Some(id));
             state.entities.retain(|(organization, ..), _| *organization != id);
             state.lookups.retain(|(organization, ..), _| *organization != id);
             state.global_lookups.retain(|_, (organization, _)| *organization != id);

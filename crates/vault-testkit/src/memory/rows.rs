@@ -12,15 +12,17 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
+use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AuditId, IntegrationId, KeyId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ActivationRows, AuditRows, AuthorityRows, EntityRow, EntityRows, LookupRow, NamePosition, NamespaceRows,
-    RecordedStates, Reply, RowStore, Rows, StoreError,
+    ActivationRows, AuditRows, AuthorityRows, CounterRows, EntityRow, EntityRows, LookupRow, NamePosition,
+    NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::Blob;
@@ -29,17 +31,17 @@ use vault_core::time::Timestamp;
 const HOUR_MILLIS: i64 = 3_600_000;
 
 /// The rows of one transaction.
-struct MemoryRows<'a> {
+pub(super) struct MemoryRows<'a> {
     state: Mutex<&'a mut State>,
     trail: &'a [SealedAuditRecord],
 }
 
-fn done<T>(value: T) -> Reply<'static, T> {
+pub(super) fn done<T>(value: T) -> Reply<'static, T> {
     Either::Left(ready(Ok(value)))
 }
 
 impl<'a> MemoryRows<'a> {
-    fn state(&self) -> MutexGuard<'_, &'a mut State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, &'a mut State> {
         lock(&self.state)
     }
 
@@ -240,8 +242,28 @@ impl AuthorityRows for MemoryRows<'_> {
         done(self.state().session_facts(session, now))
     }
 
+    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {
+        done(self.state().is_member(organization, address))
+    }
+
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
         done(self.state().organizations.get(&organization).map(|found| found.state))
+    }
+}
+
+impl CounterRows for MemoryRows<'_> {
+    fn lock_hourly_count(
+        &self,
+        organization: OrganizationId,
+        subject: &str,
+        _now: Timestamp,
+    ) -> Reply<'_, HourlyLimit> {
+        done(self.state().hourly.get(&(organization, subject.to_owned())).copied().unwrap_or_default())
+    }
+
+    fn set_hourly_count(&self, organization: OrganizationId, subject: &str, counted: HourlyLimit) -> Reply<'_, ()> {
+        self.state().hourly.insert((organization, subject.to_owned()), counted);
+        done(())
     }
 }
 

@@ -21,7 +21,7 @@ impl Inspector {
             }
             InstanceRow::Organization { .. } => vec![Lookup::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![Lookup::Owner],
-            InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) | InstanceRow::Receiver(_) => {
+            InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) => {
                 return Ok(());
             }
         };

@@ -40,7 +40,7 @@ pub struct RetiringInstance {
     pub rows: i64,
 }
 
-/// A key for tokens, the audit log, receivers or lookups.
+/// A key for tokens, the audit log or lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurposeKeyOverview {
     /// The key, with the time since which it is active or retiring.

@@ -10,10 +10,10 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
-    CredentialContext, EventLease, InstancePart, InstanceRow, LookupMove, MoveToInstanceKey, RecordEvents, SealError,
-    SealedInformation, StoreError, StoredRowKey,
+    CredentialContext, InstancePart, InstanceRow, LookupMove, SealError, SealedInformation, StoreError, StoredRowKey,
 };
-use crate::receiver::{EventPosition, StoredReceiver};
+use crate::principal::Principal;
+use crate::receiver::{EventLease, EventPosition, RecordEvents};
 use uuid::Uuid;
 
 /// Position of the process.
@@ -26,7 +26,7 @@ enum Stage {
 }
 
 /// Kinds of rows that contain digests of a lookup key or are found by them.
-const PARTS: [InstancePart; 3] = [InstancePart::Accounts, InstancePart::Invitations, InstancePart::Receivers];
+const PARTS: [InstancePart; 2] = [InstancePart::Accounts, InstancePart::Invitations];
 
 /// One pass over all rows.
 pub struct LookUpMoves {
@@ -101,7 +101,7 @@ impl LookUpMoves {
 
     async fn move_rows(&mut self, part: InstancePart, places: &[StoredRowKey]) -> Result<(), Error> {
         let Keys { store, digester, .. } = self.keys.clone();
-        let (mut addresses, mut receivers) = (Vec::new(), Vec::new());
+        let mut addresses = Vec::new();
         for (organization, id) in places {
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse::<Uuid>()) else { continue };
@@ -117,23 +117,11 @@ impl LookUpMoves {
                 {
                     addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
                 }
-                InstanceRow::Receiver(stored) if stored.mac_is_valid(&*digester) => {
-                    let StoredReceiver { receiver, target, status, code } = (**stored).clone();
-                    let made = StoredReceiver::sign(receiver, target, status, &*digester);
-                    if made.code != code {
-                        receivers.push((row, InstanceRow::Receiver(Box::new(made))));
-                    }
-                }
                 _ => {}
             }
         }
         if !addresses.is_empty() {
             self.count(store.rekey_lookups(addresses).await?);
-        }
-        if !receivers.is_empty() {
-            let to = digester.active_key();
-            let moved = store.move_to_instance_key(MoveToInstanceKey { to, rows: receivers }).await?;
-            self.count(moved.unwrap_or_default());
         }
         Ok(())
     }
@@ -203,23 +191,23 @@ impl LookUpMoves {
 
     /// Signs the event position again. A server that reads events does this itself.
     async fn move_position(&mut self) -> Result<(), Error> {
-        let Keys { store, digester, environment, .. } = self.keys.clone();
+        let Keys { store, digester, environment, operations, .. } = self.keys.clone();
         let Some(newest) = store.newest_checkpoint().await? else { return Ok(()) };
         let now = environment.now();
         let holder = environment.ids.random();
         let first = EventPosition::sign(newest.number, now, crate::usecase::receivers::position(now), &*digester);
         let lease = |until| EventLease { holder, now, until, first };
-        let Some(from) = store.acquire_event_lease(lease(now.plus_seconds(EventLease::LONGEST_SECONDS))).await? else {
+        let longest = now.plus_seconds(EventLease::LONGEST_SECONDS);
+        let Some(from) = operations.run(&environment, &Principal::Operator, lease(longest)).await? else {
             return Ok(());
         };
         self.rows += 1;
         let to = from.signed_again(&*digester);
         if from.mac_is_valid(&*digester) && from.code != to.code {
-            self.count(usize::from(
-                store.record_events(RecordEvents { holder, from, to, deliveries: Vec::new() }).await?,
-            ));
+            let record = RecordEvents { holder, from, to, deliveries: Vec::new() };
+            self.count(usize::from(operations.run(&environment, &Principal::Operator, record).await?));
         }
-        store.acquire_event_lease(lease(now)).await?;
+        operations.run(&environment, &Principal::Operator, lease(now)).await?;
         Ok(())
     }
 }

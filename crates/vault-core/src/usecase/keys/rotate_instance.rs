@@ -15,10 +15,9 @@ use crate::operation::{Reseal, Resealed};
 use crate::passcode::PendingSeed;
 use crate::port::{
     DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction,
-    MoveToInstanceKey, NextInstanceKey, ProtectedTable, ReplaceInstanceKey, SealError, StoreError,
+    MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
 };
 use crate::principal::Principal;
-use crate::receiver::StoredReceiver;
 use crate::sealed::{KeyState, OrganizationKeys, RetiringInstanceKey};
 use futures_util::lock::Mutex;
 
@@ -48,8 +47,7 @@ fn missing() -> StoreError {
 }
 
 impl Keys {
-    /// Starts a rotation: gives the instance a new instance key, and new keys for lookups, tokens, the audit log and
-    /// receivers. A few seconds later, nothing is sealed or signed with the old keys. If an earlier instance key is
+    /// Starts a rotation: gives the instance a new instance key, and new keys for lookups, tokens and the audit log. A few seconds later, nothing is sealed or signed with the old keys. If an earlier instance key is
     /// still retiring, creates no new keys and completes that rotation.
     ///
     /// # Errors
@@ -94,9 +92,7 @@ impl Keys {
         is_new: bool,
     ) -> Result<InstanceRotation, Error> {
         self.digester.reload_keys().await?;
-        let retires = |term: &KeyringEntry| term.purpose == KeyPurpose::Receiver && term.state == KeyState::Retiring;
-        let of_receivers = self.terms().await?.into_iter().filter(retires);
-        let terms: Vec<_> = retiring.iter().map(instance_term).chain(of_receivers).collect();
+        let terms: Vec<_> = retiring.iter().map(instance_term).collect();
         let mut rows = 0_i64;
         for term in &terms {
             rows = rows.saturating_add(self.store.count_under(*term).await?);
@@ -106,7 +102,7 @@ impl Keys {
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress, entities })
     }
 
-    /// Destroys replaced keys for lookups, tokens, the audit log and receivers that no row requires, and returns them.
+    /// Destroys replaced keys for lookups, tokens and the audit log that no row requires, and returns them.
     /// Before a lookup key is destroyed, all rows with its digests are rekeyed, and `seen` is called with the number of
     /// processed rows.
     ///
@@ -126,13 +122,7 @@ impl Keys {
             }
         }
         let mut destroyed = Vec::new();
-        let of_receivers = |term: &KeyringEntry| term.purpose == KeyPurpose::Receiver;
-        let keeps_receiver_keys = due.iter().any(of_receivers)
-            && self.damaged_rows(KeyPurpose::Receiver, &mut Progress::over(Vec::new())).await? > 0;
         for term in due {
-            if keeps_receiver_keys && of_receivers(&term) {
-                continue; // see `finish`
-            }
             if self.destroy(term).await? == KeyDestruction::Destroyed {
                 destroyed.push(term);
             }
@@ -213,13 +203,10 @@ impl Keys {
         }
     }
 
-    /// Decrypts all rows that depend on keys of this purpose, and returns how many of them cannot be decrypted.
-    async fn damaged_rows(&self, purpose: KeyPurpose, progress: &mut InstanceProgress) -> Result<i64, Error> {
-        let mut damaged = 0_i64;
-        if purpose == KeyPurpose::Instance {
-            damaged = self.damaged_entities().await?;
-        }
-        for part in ProtectedTable::parts_under(purpose) {
+    /// Decrypts all rows that depend on the instance key, and returns how many of them cannot be decrypted.
+    async fn damaged_rows(&self, progress: &mut InstanceProgress) -> Result<i64, Error> {
+        let mut damaged = self.damaged_entities().await?;
+        for part in InstancePart::all() {
             let mut after = None;
             loop {
                 let places = self.store.instance_places(part, after, self.batch).await?;
@@ -259,11 +246,7 @@ pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyringEntry {
 
 /// Returns the rows to move from these keys.
 fn targets(terms: &[KeyringEntry]) -> Vec<(KeyId, InstancePart)> {
-    let of = |term: &KeyringEntry| {
-        let key = term.id;
-        ProtectedTable::parts_under(term.purpose).map(move |part| (key, part))
-    };
-    terms.iter().flat_map(of).collect()
+    terms.iter().flat_map(|term| InstancePart::all().map(|part| (term.id, part))).collect()
 }
 
 impl InstanceRotation {
@@ -337,7 +320,7 @@ impl InstanceRotation {
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         // The old key may be the only one that decrypts a row whose header is damaged, once it is restored.
-        let damaged = self.keys.damaged_rows(KeyPurpose::Instance, &mut progress).await?;
+        let damaged = self.keys.damaged_rows(&mut progress).await?;
         for term in terms.iter().copied() {
             if damaged > 0 {
                 kept.push((term.id, store.count_under(term).await?));
@@ -430,14 +413,6 @@ impl InstanceRotation {
                 let mac = signed(stored.mac_is_valid(digester), stored.key.sign(digester), &stored.mac)?;
                 let private_key = rewrapper.federation_key(stored.key.id, &stored.private_key)?;
                 InstanceRow::FederationKey(Box::new(StoredFederationKey { mac, private_key, ..(**stored).clone() }))
-            }
-            InstanceRow::Receiver(stored) => {
-                if !stored.mac_is_valid(digester) {
-                    return Err(unsigned());
-                }
-                let StoredReceiver { receiver, target, status, .. } = &**stored;
-                let target = rewrapper.receiver(receiver.id, target)?;
-                InstanceRow::Receiver(Box::new(StoredReceiver::sign(receiver.clone(), target, *status, digester)))
             }
         })
     }

@@ -1,21 +1,17 @@
 //! Addition of receivers.
 
-use super::{Receivers, owner};
-use crate::audit::AuditAction;
+use super::Receivers;
 use crate::digest::DigestPurpose;
 use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::ReceiverId;
-use crate::port::{AddReceiver, Event};
 use crate::principal::Principal;
 use crate::receiver::{
-    Channel, EventKinds, MAX_RECEIVERS, Receiver, ReceiverState, ReceiverStatus, SealedTarget, StoredReceiver,
-    WebhookUrl, check_url,
+    AddReceiver, Channel, EventKinds, Receiver, ReceiverKey, ReceiverState, ReceiverStatus, StoredReceiver, WebhookUrl,
+    check_url, generate_signing_secret,
 };
 use crate::role::Action;
-use crate::sealed::Blob;
-use crate::time::Timestamp;
 use secrecy::SecretString;
 
 /// Request for a new receiver.
@@ -67,51 +63,37 @@ impl Receivers {
     ///
     /// # Errors
     /// - [`Error::Invalid`] at `/url`, `/to` and `/events/…`.
-    /// - Those of [`add_receiver`](crate::port::ReceiverRepository::add_receiver).
+    /// - [`Refusal::LimitReached`](crate::Refusal::LimitReached) if the owner has the maximum number of receivers.
+    /// - [`Refusal::NoMember`](crate::Refusal::NoMember) if the address belongs to no active account of the organization.
     pub async fn add(&self, principal: &Principal, request: AddReceiverRequest) -> Result<AddedReceiver, Error> {
+        let owner = principal.organization();
         principal.administers(Action::ManageReceivers)?;
-        let owner = owner(principal);
         let (address, events) = self.validate(&request, owner.is_some())?;
         let now = self.environment.now();
-        let id = ReceiverId::from_uuid(self.environment.ids.ordered(now));
-        let (secret, sealed_secret) = match request.channel {
-            Channel::Webhook => {
-                let (secret, sealed) = self.sealer.new_secret(id, 1)?;
-                (Some(secret), sealed)
-            }
-            Channel::Email => (None, Blob::from_bytes(Vec::new())),
-        };
-        let target = SealedTarget {
-            address: self.sealer.seal_address(id, &SecretString::from(address.text()))?,
-            secret_number: 1,
-            secret: sealed_secret,
-            previous_secret: Blob::from_bytes(Vec::new()),
-            previous_until: Timestamp::from_millis(0),
+        let key = ReceiverKey { owner, id: ReceiverId::from_uuid(self.environment.ids.ordered(now)) };
+        let secret = match request.channel {
+            Channel::Webhook => Some(generate_signing_secret(&*self.entropy)?),
+            Channel::Email => None,
         };
         let receiver = Receiver {
-            id,
-            organization: owner,
             channel: request.channel,
+            address: SecretString::from(address.text()).into(),
             shown: address.shown().to_owned(),
             events,
             state: ReceiverState::Active,
-            version: Receiver::FIRST_VERSION,
+            secret: secret.clone(),
+            previous: None,
             created_at: now,
         };
-        let receiver = StoredReceiver::sign(receiver, target, ReceiverStatus::NEW, &*self.digester);
         let member = match &address {
             Address::Email(email) if owner.is_some() => {
                 Some(self.digester.lookup(DigestPurpose::Address, &[email.as_str().as_bytes()]))
             }
             _ => None,
         };
-        let payload = AddReceiver { receiver: receiver.clone(), member, limit: MAX_RECEIVERS };
-        let affected = receiver.left(&*self.digester);
-        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, affected, payload);
-        let added = Event::recorded(&command.audit);
-        self.store.add_receiver(command).await?;
-        self.environment.emit(added);
-        Ok(AddedReceiver { receiver, secret })
+        self.run(principal, AddReceiver { key, receiver: receiver.clone(), member }).await?;
+        let receiver = StoredReceiver { key, version: 1, receiver, status: ReceiverStatus::NEW };
+        Ok(AddedReceiver { receiver, secret: secret.map(|secret| secret.text().clone()) })
     }
 
     fn validate(&self, request: &AddReceiverRequest, organization: bool) -> Result<(Address, EventKinds), Error> {

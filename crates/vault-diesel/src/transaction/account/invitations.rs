@@ -78,7 +78,7 @@ async fn address_in_use(
     if command.principal != Principal::Operator {
         let organization = command.payload.stored.invitation.grant.organization;
         let conflicts = hourly::lock(tx, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
-        hourly::count(tx, organization, hourly::ADDRESS_CONFLICTS, conflicts, command.now).await?;
+        hourly::set(tx, organization, hourly::ADDRESS_CONFLICTS, conflicts.plus_one(command.now)).await?;
     }
     audit.record_refusal(tx, &command.payload.address_in_use).await?;
     Ok(Refusal::AddressInUse)

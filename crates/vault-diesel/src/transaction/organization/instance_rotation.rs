@@ -9,7 +9,6 @@ use super::super::audit::AuditRecorder;
 use super::super::credential::labels;
 use super::super::credential::row::credential_of;
 use super::super::federation::FederationKeyRow;
-use super::super::receiver::row::ReceiverRow;
 use super::super::{Read, Transaction};
 use super::key_columns;
 use super::keys::{ReadOrganizationKeys, insert_instance_key};
@@ -17,7 +16,7 @@ use crate::db::{Db, KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
     accounts, credentials, enrolment_drafts, federation_keys, instance, instance_keys, invitations, organization_keys,
-    organizations, pending_seeds, receivers, retiring_instance_keys,
+    organizations, pending_seeds, retiring_instance_keys,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, place_of};
 use diesel::{
@@ -174,11 +173,6 @@ async fn read(
             let rows = rows.order((enrolment_drafts::organization_id, enrolment_drafts::account_id));
             let rows: Vec<AccountDraftRow> = tx.page(rows.select(AccountDraftRow::as_select()), limit).await?;
             rows.into_iter().map(AccountDraftRow::decode).collect()
-        }
-        InstancePart::Receivers => {
-            let rows = receivers::table.filter(following).order((receivers::organization_id, receivers::id));
-            let rows: Vec<ReceiverRow> = tx.page(rows.select(ReceiverRow::as_select()), limit).await?;
-            rows.into_iter().map(|row| Ok(InstanceRow::Receiver(Box::new(row.decode()?)))).collect()
         }
         InstancePart::FederationKeys => {
             let rows = federation_keys::table.filter(following).order(federation_keys::id);

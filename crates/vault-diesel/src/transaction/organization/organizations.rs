@@ -13,7 +13,7 @@ use crate::rows::lock_all;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
     enrolment_codes, enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, invitations,
-    invited_addresses, lookups, organization_keys, organization_names, organizations, pending_seeds, receivers,
+    invited_addresses, lookups, organization_keys, organization_names, organizations, pending_seeds, receiver_status,
     recovery_codes, sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
@@ -191,7 +191,7 @@ impl Transaction for DeleteOrganization {
         tx.execute(delete(account_logins::table.filter(account_logins::organization_id.eq(of)))).await?;
         tx.execute(delete(accounts::table.filter(accounts::organization_id.eq(of)))).await?;
         tx.execute(delete(event_deliveries::table.filter(event_deliveries::organization_id.eq(of)))).await?;
-        tx.execute(delete(receivers::table.filter(receivers::organization_id.eq(of)))).await?;
+        tx.execute(delete(receiver_status::table.filter(receiver_status::organization_id.eq(of)))).await?;
         tx.execute(delete(organization_keys::table.filter(organization_keys::organization_id.eq(of)))).await?;
         tx.execute(delete(credential_counts::table.filter(credential_counts::organization_id.eq(of)))).await?;
         let name = organization_names::table
