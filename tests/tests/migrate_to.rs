@@ -174,7 +174,7 @@ fn non_empty_target_is_refused_unchanged() {
         assert!(!is_moved(&vault));
     }
     let output = other.run(&["migrate-to", &new_postgres()]).refused().stderr;
-    assert!(output.contains("on PostgreSQL already"), "{output}");
+    assert!(output.contains("on PostgreSQL; only an embedded database can be moved"), "{output}");
     let output = vault.run(&["migrate-to", "sqlite://elsewhere.db"]).misused().stderr;
     assert!(output.contains("postgres://"), "{output}");
     let output = vault.run(&["migrate-to", "postgres://user:sesame@127.0.0.1:1/vault"]).refused().stderr;

@@ -11,7 +11,7 @@ use vault_cli::failure::Failure;
 use vault_core::port::Opener;
 use vault_crypto::{DatabaseKeyFile, KeyringError, RootKeyErrorKind, SecretFileErrorKind};
 use vault_diesel::{LockError, ServerLock};
-use vault_embed::{OpenVault, Opening, OpeningError};
+use vault_embed::{Error, OpenVault, Opening};
 
 /// Opens an existing vault for a short command that decrypts no credentials.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
@@ -102,36 +102,36 @@ const AFTER_RECOVERY: &str = "If you recovered the database on purpose, stop all
                               --after-external`, which revokes restored sessions and codes, and updates the anchor";
 
 /// Describes why the vault cannot be opened, with the flags and commands to use.
-pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
+pub(crate) fn failure(settings: &Settings, error: Error) -> Failure {
     let message = match &error {
-        OpeningError::NotFound { database } => {
+        Error::NotFound { database } => {
             let place = settings.database.file().map_or_else(|| database.clone(), |path| path.display().to_string());
             format!(
                 "no vault found at {place}. If yours is elsewhere, pass --data-dir or --database-url. If there is none yet, \
                  create one with `orgvault init` or `orgvault quickstart`"
             )
         }
-        OpeningError::Unfinished { database } => format!(
+        Error::Unfinished { database } => format!(
             "the vault at {database} is unfinished: its first run was interrupted. Run `orgvault init` or \
              `orgvault quickstart` again"
         ),
-        OpeningError::RootKeyMissing { root_key, vault } => format!(
+        Error::RootKeyMissing { root_key, vault } => format!(
             "root key {} not found, but {vault} contains a vault. Restore the key from your copy or pass --root-key. A \
              new key cannot decrypt this vault",
             root_key.display()
         ),
-        OpeningError::KeyWithoutVault { root_key, database } => format!(
+        Error::KeyWithoutVault { root_key, database } => format!(
             "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its \
              database or pass --database-url. For a new vault, pass another --data-dir",
             root_key.display()
         ),
-        OpeningError::Moved { database, target, mark } => format!(
+        Error::Moved { database, target, mark } => format!(
             "the vault at {} was moved to {target}. Set --database-url to that database. To return to the file and lose \
              all later changes, first remove {}",
             database.display(),
             mark.display()
         ),
-        OpeningError::MigrationsPending { database, count, rolling } => {
+        Error::MigrationsPending { database, count, rolling } => {
             let servers = match rolling {
                 true => "Servers of the previous version may continue to run",
                 false => "Stop all servers of earlier versions first",
@@ -140,32 +140,32 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
                 "the database {database} lacks {count} migrations. Back it up, then run `orgvault migrate`. {servers}"
             )
         }
-        OpeningError::AnchorMissing { anchor, database, newest } => format!(
+        Error::AnchorMissing { anchor, database, newest } => format!(
             "{} does not exist, but {database} contains audit checkpoint {newest}, so OrgVault cannot check whether the database \
              was rolled back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
              Otherwise restore the file, or find out who removed it",
             anchor.display()
         ),
-        OpeningError::OlderDatabase { .. } | OpeningError::OtherHistory { .. } | OpeningError::OlderKeyring { .. } => {
+        Error::OlderDatabase { .. } | Error::OtherHistory { .. } | Error::OlderKeyring { .. } => {
             format!("{error}. {AFTER_RECOVERY}")
         }
-        OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
-        OpeningError::Anchor(_) => {
+        Error::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
+        Error::Anchor(_) => {
             format!(
                 "{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database in its current state"
             )
         }
-        OpeningError::RootKey(flawed) => match flawed.error_kind() {
+        Error::RootKey(flawed) => match flawed.error_kind() {
             RootKeyErrorKind::File(SecretFileErrorKind::Owner { owner, user }) => {
                 owner::belongs_to(&format!("root key {}", flawed.path().display()), *owner, *user)
             }
             _ => return error.into(),
         },
-        OpeningError::Keyring(KeyringError::WrongRoot { .. }) if is_root_key_being_replaced(settings) => format!(
+        Error::Keyring(KeyringError::WrongRoot { .. }) if is_root_key_being_replaced(settings) => format!(
             "{error}. A replacement of the root key was interrupted: run `orgvault key rotate --root` again, which completes it"
         ),
         error if error.is_wrong_root_key() => format!("{error}: set --root-key to its location"),
-        OpeningError::Lock(LockError::Held { database, holder }) => format!(
+        Error::Lock(LockError::Held { database, holder }) => format!(
             "the vault at {} is in use by another process: {holder}. Stop that process first. Commands such as \
              `orgvault account list` work while it runs",
             database.display()

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use vault_cli::failure::Failure;
 use vault_cli::text::legible_line;
 use vault_crypto::{LoadedRootKey, OsEntropy, RootKeyError, SecretFile};
-use vault_embed::{OpeningError, RootKey};
+use vault_embed::{Error, RootKey};
 use zeroize::Zeroizing;
 
 /// Time limit of a command.
@@ -49,7 +49,7 @@ pub(crate) async fn load_from(settings: &Settings, flag: &str, source: &RootKeyS
                      LoadCredentialEncrypted={name}:/FILE; for a command outside of it, pass {flag}=file:PATH"
                 ))
             })?;
-            let refused = |error| compose::failure(settings, OpeningError::RootKey(RootKeyError::from(error)));
+            let refused = |error| compose::failure(settings, Error::RootKey(RootKeyError::from(error)));
             Ok(RootKey::opened(SecretFile::open(&path).map_err(refused)?))
         }
         RootKeySource::Command(words) => Ok(RootKey::loaded(output(flag, words).await?)),

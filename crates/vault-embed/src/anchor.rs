@@ -1,13 +1,12 @@
 //! The anchor, with which a server detects that its database was rolled back.
 
-use crate::error::OpeningError;
+use crate::error::Error;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use vault_core::audit::CheckpointRef;
-use vault_core::error::Error;
 use vault_core::keyring::KeyringRef;
 use vault_core::usecase::Operator;
 use vault_crypto::{Anchor, AnchorError, AnchorErrorKind, AnchorFile};
@@ -38,7 +37,7 @@ pub(crate) enum FollowError {
     RolledBack(i64),
     /// The database could not be read.
     #[error(transparent)]
-    Store(#[from] Error),
+    Store(#[from] vault_core::Error),
     /// The file could not be written.
     #[error(transparent)]
     File(#[from] AnchorError),
@@ -56,51 +55,51 @@ impl Anchored {
         epoch: u64,
         operator: &Operator,
         database: &str,
-    ) -> Result<Self, OpeningError> {
-        let newest = operator.newest_checkpoint().await.map_err(store_error)?;
+    ) -> Result<Self, Error> {
+        let newest = operator.newest_checkpoint().await?;
         let (path, database) = (file.path().to_owned(), database.to_owned());
         let keyring = file.anchors().keyring();
         let found = match file.load() {
             // Adopting it would accept a database that was rolled back to before a key rotation.
             Err(error) if let AnchorErrorKind::NewerKeyring { keyring: anchored, .. } = *error.error_kind() => {
-                return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found: keyring.number });
+                return Err(Error::OlderKeyring { anchor: path, database, anchored, found: keyring.number });
             }
             Err(error) if adopt && !matches!(error.error_kind(), AnchorErrorKind::Io(_)) => None,
             found => found?,
         };
         // The checkpoint of an anchor from before a deletion of entries no longer exists.
-        let start = operator.audit_start().await.map_err(store_error)?.map_or(0, |start| start.number);
+        let start = operator.audit_start().await?.map_or(0, |start| start.number);
         let overtaken = found.as_ref().filter(|anchor| anchor.epoch == epoch && anchor.checkpoint.number < start);
         if let Some(anchor) = overtaken.filter(|_| !adopt) {
             let anchored = anchor.checkpoint.number;
-            return Err(OpeningError::AnchorOvertaken { anchor: path, database, anchored, start });
+            return Err(Error::AnchorOvertaken { anchor: path, database, anchored, start });
         }
         let rolled_back = found.as_ref().filter(|anchor| anchor.epoch == epoch).map(|anchor| anchor.keyring);
         if let Some(known) = rolled_back.filter(|known| !file.anchors().keyring_follows(*known)) {
             let (anchored, found) = (known.number, keyring.number);
-            return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found });
+            return Err(Error::OlderKeyring { anchor: path, database, anchored, found });
         }
         let known = match found.as_ref().filter(|anchor| anchor.epoch != epoch || anchor.checkpoint.number >= start) {
             Some(anchor) => {
                 let CheckpointRef { number, .. } = anchor.checkpoint;
                 if newest.number < number {
                     let newest = newest.number;
-                    return Err(OpeningError::OlderDatabase { anchor: path, database, anchored: number, newest });
+                    return Err(Error::OlderDatabase { anchor: path, database, anchored: number, newest });
                 }
-                let held = operator.has_checkpoint(anchor.checkpoint).await.map_err(store_error)?;
+                let held = operator.has_checkpoint(anchor.checkpoint).await?;
                 if !held || anchor.epoch != epoch {
-                    return Err(OpeningError::OtherHistory { anchor: path, database, checkpoint: number });
+                    return Err(Error::OtherHistory { anchor: path, database, checkpoint: number });
                 }
                 anchor.checkpoint
             }
             None if newest.number > 0 && !adopt => {
-                return Err(OpeningError::AnchorMissing { anchor: path, database, newest: newest.number });
+                return Err(Error::AnchorMissing { anchor: path, database, newest: newest.number });
             }
             None => {
                 // A server on PostgreSQL may not have needed the directory before.
                 if let Some(directory) = path.parent() {
                     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-                    made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
+                    made.map_err(|source| Error::Unwritable { path: directory.to_owned(), source })?;
                 }
                 file.store(Anchor { epoch, checkpoint: newest, keyring })?;
                 newest
@@ -137,12 +136,5 @@ impl Anchored {
         let mut reported = self.rolled_back.subscribe();
         // The sender exists as long as `self`.
         let _ = reported.wait_for(|rolled_back| *rolled_back).await;
-    }
-}
-
-fn store_error(error: Error) -> OpeningError {
-    match error {
-        Error::Store(error) => OpeningError::Store(error),
-        error => OpeningError::Audit(Box::new(error)),
     }
 }

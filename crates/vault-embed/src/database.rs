@@ -1,6 +1,6 @@
 //! Database of a vault, and its files on disk before it is opened.
 
-use crate::error::OpeningError;
+use crate::error::Error;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::fmt;
 use std::io;
@@ -98,7 +98,7 @@ pub(crate) enum FileState {
 
 impl FoundFile {
     /// Inspects the files without opening them.
-    pub(crate) fn at(database: &Path, key_file: &Path) -> Result<Self, OpeningError> {
+    pub(crate) fn at(database: &Path, key_file: &Path) -> Result<Self, Error> {
         let state = match look(database)? {
             None => FileState::Missing,
             Some(0) => FileState::Empty,
@@ -110,20 +110,20 @@ impl FoundFile {
 }
 
 /// Returns the length of the file at `path`, following links. A dangling link counts as an existing file.
-fn look(path: &Path) -> Result<Option<u64>, OpeningError> {
+fn look(path: &Path) -> Result<Option<u64>, Error> {
     match path.metadata() {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => exists(path).map(|exists| exists.then_some(u64::MAX)),
-        Err(source) => Err(OpeningError::Unreadable { path: path.to_owned(), source }),
+        Err(source) => Err(Error::Unreadable { path: path.to_owned(), source }),
     }
 }
 
 /// Returns whether anything exists at `path`, including a dangling link.
-pub(crate) fn exists(path: &Path) -> Result<bool, OpeningError> {
+pub(crate) fn exists(path: &Path) -> Result<bool, Error> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(OpeningError::Unreadable { path: path.to_owned(), source }),
+        Err(source) => Err(Error::Unreadable { path: path.to_owned(), source }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Mark of an unfinished first run: only while it exists may keys without a database be used for a new vault.
 
 use crate::database::{Database, exists, with_suffix};
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::root_key::RootKey;
 use std::fs::{File, OpenOptions, remove_file};
 use std::io::{self, Write as _};
@@ -20,12 +20,12 @@ impl FirstRun {
     }
 
     /// Returns whether a first run was interrupted.
-    pub(crate) fn was_interrupted(&self) -> Result<bool, OpeningError> {
+    pub(crate) fn was_interrupted(&self) -> Result<bool, Error> {
         self.mark.as_deref().map_or(Ok(false), exists)
     }
 
     /// Creates the mark, which is synced to the disk when this returns.
-    pub(crate) fn begin(&self) -> Result<(), OpeningError> {
+    pub(crate) fn begin(&self) -> Result<(), Error> {
         self.mark.as_deref().map_or(Ok(()), |mark| leave(mark, ""))
     }
 
@@ -38,7 +38,7 @@ impl FirstRun {
 }
 
 /// Creates the file `mark`, unless it exists. It is synced to the disk when this returns.
-pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), OpeningError> {
+pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), Error> {
     let made = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark) {
         Ok(mut file) => {
             file.write_all(content.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| sync_directory(mark))
@@ -46,7 +46,7 @@ pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), OpeningError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
     };
-    made.map_err(|source| OpeningError::Unwritable { path: mark.to_owned(), source })
+    made.map_err(|source| Error::Unwritable { path: mark.to_owned(), source })
 }
 
 fn sync_directory(file: &Path) -> io::Result<()> {

@@ -22,7 +22,7 @@
 //! credential data, and returns it separately:
 //!
 //! ```no_run
-//! # use vault_embed::{OpenVault, Opening};
+//! # use vault_embed::Opening;
 //! # async fn with(opening: Opening) -> Result<(), Box<dyn std::error::Error>> {
 //! let (opened, opener) = opening.with_opener().await?;
 //! let activations = opened.activations(opener);
@@ -91,21 +91,15 @@ mod vault;
 mod wiring;
 
 pub use backup::{
-    ArchiveError, Backup, BackupError, BackupProgress, BackupStep, BackupTarget, backup, keep_newest, newest_backup,
-    newest_scheduled,
+    Backup, BackupProgress, BackupStep, BackupTarget, backup, keep_newest, newest_backup, newest_scheduled,
 };
 pub use database::Database;
 pub use environment::LoggedEvents;
-pub use error::OpeningError;
-pub use migration::{MoveError, migrate_to};
-pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};
-pub use restore::{Present, RestoreError, Restored, restore};
+pub use error::Error;
+pub use migration::migrate_to;
+pub use opening::{Opening, create, open, open_or_create};
+pub use restore::{Present, Restored, restore};
 pub use root_key::RootKey;
-pub use root_rotation::{RootRotation, RootRotationError, RootState, RootStep};
+pub use root_rotation::{RootRotation, RootState, RootStep};
 pub use vault::{Load, OpenVault, Ports, VaultFailure};
-pub use vault_crypto::{Anchor, AnchorError};
 pub use vault_crypto::{SystemClock, SystemIds};
-pub use vault_diesel::{
-    CopiedTable, CopyError, Distribution, DistributionError, Migration, Progress, Replayed, SinceCredential,
-    SinceNamed, Step, StoreLoad, TableDistribution, TableRows, TransferError,
-};

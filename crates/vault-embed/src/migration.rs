@@ -1,7 +1,7 @@
 //! Moves a vault from the embedded database to PostgreSQL.
 
 use crate::database::{Database, Kind, exists, with_suffix};
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::first_run::leave;
 use crate::opening::open;
 use crate::root_key::RootKey;
@@ -9,36 +9,10 @@ use crate::vault::OpenVault;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::port::StoreError;
-use vault_diesel::{CopiedTable, MigrateError, PostgresSettings, Progress, Store, Transfer, TransferError};
+use vault_diesel::{CopiedTable, MigrateError, PostgresSettings, Progress, Store, Transfer};
 
 /// Maximum length of a database name in a mark, in bytes.
 const LONGEST_NAME: u64 = 1_024;
-
-/// Reason why a vault was not moved. It is unchanged, unless the error states otherwise.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum MoveError {
-    /// The vault is not on an embedded database.
-    #[error("the vault is on PostgreSQL already; only an embedded database can be moved")]
-    NotEmbedded,
-    /// The target is not PostgreSQL.
-    #[error("the target must be a PostgreSQL database: postgres://…")]
-    NotPostgres,
-    /// The vault was not opened with the server lock, so another process may serve it concurrently.
-    #[error("the vault was not opened as its only server")]
-    NotTheServer,
-    /// The rows could not be moved.
-    #[error(transparent)]
-    Transfer(#[from] TransferError),
-    /// The action was not recorded in the audit log, so it was not performed.
-    #[error("the action was not recorded in the audit log")]
-    Unrecorded(#[source] StoreError),
-    /// The rows were copied, but the vault cannot be opened in the target, or the file could not be marked as moved.
-    /// The embedded database is unchanged, and still the vault.
-    #[error("the rows were copied, but the move is not complete")]
-    Incomplete(#[source] OpeningError),
-}
 
 /// Moves the vault from its embedded database to the empty PostgreSQL database `target`, and returns the copied tables.
 ///
@@ -52,18 +26,20 @@ pub enum MoveError {
 /// leaves the target unchanged.
 ///
 /// # Errors
-/// See [`MoveError`]. The target is unchanged, except with [`MoveError::Incomplete`].
+/// See [`Error`]. The target is unchanged, except with [`Error::Incomplete`].
 pub async fn migrate_to(
     vault: &OpenVault,
     root_key: RootKey,
     target: &Database,
     rehearsal: bool,
     progress: &mut (dyn FnMut(Progress<'_>) + Send),
-) -> Result<Vec<CopiedTable>, MoveError> {
-    let (Store::Sqlite(store), Some(file)) = (&vault.adapter, &vault.file) else { return Err(MoveError::NotEmbedded) };
-    let Kind::Postgres(url) = &target.0 else { return Err(MoveError::NotPostgres) };
+) -> Result<Vec<CopiedTable>, Error> {
+    let (Store::Sqlite(store), Some(file)) = (&vault.adapter, &vault.file) else {
+        return Err(Error::NotEmbedded("moved"));
+    };
+    let Kind::Postgres(url) = &target.0 else { return Err(Error::NotPostgres) };
     if !rehearsal && vault.lock.is_none() {
-        return Err(MoveError::NotTheServer);
+        return Err(Error::NotTheServer);
     }
     let transfer = Transfer::prepare(&PostgresSettings::new(url.clone()), &vault.instance.to_string()).await?;
     // Append it before the rows are read, so that the entry is among them. An earlier complete copy already has it.
@@ -71,7 +47,7 @@ pub async fn migrate_to(
         let environment = &vault.ports.environment;
         let (actor, action) = (Actor::Operator, AuditAction::DatabaseCopied);
         let record = environment.record(environment.now(), None, actor, action, Subject::Instance);
-        vault.ports.store.audit.append(vec![record]).await.map_err(MoveError::Unrecorded)?;
+        vault.ports.store.audit.append(vec![record]).await.map_err(Error::Unrecorded)?;
     }
     let mut transferred = transfer.run(store, rehearsal, progress).await?;
     let tables = std::mem::take(&mut transferred.tables);
@@ -80,11 +56,11 @@ pub async fn migrate_to(
         false => complete(vault, file, root_key, target).await,
     };
     transferred.release().await;
-    completed.map(|()| tables).map_err(MoveError::Incomplete)
+    completed.map(|()| tables).map_err(|error| Error::Incomplete(Box::new(error)))
 }
 
 /// Verifies that the vault can be opened in the target, and marks the file as moved.
-async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), OpeningError> {
+async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), Error> {
     let moved = open(root_key, target.clone()).without_maintenance().await?;
     // Distribute the tables like those of a new vault.
     if moved.spreading().await.map_err(MigrateError::from)?.is_some_and(|found| found.is_absent()) {
@@ -93,7 +69,7 @@ async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Da
     let is_same = moved.instance() == vault.instance();
     moved.close().await?;
     if !is_same {
-        return Err(OpeningError::NotFound { database: target.to_string() });
+        return Err(Error::NotFound { database: target.to_string() });
     }
     leave(&mark(file), &format!("{target}\n"))
 }
@@ -103,7 +79,7 @@ fn mark(database: &Path) -> PathBuf {
 }
 
 /// Refuses an embedded database that was moved.
-pub(crate) fn refuse_moved(database: &Path) -> Result<(), OpeningError> {
+pub(crate) fn refuse_moved(database: &Path) -> Result<(), Error> {
     let mark = mark(database);
     if !exists(&mark)? {
         return Ok(());
@@ -113,5 +89,5 @@ pub(crate) fn refuse_moved(database: &Path) -> Result<(), OpeningError> {
     let target = target.trim();
     let is_name = read.is_ok() && target.starts_with("postgres://") && !target.contains(char::is_control);
     let target = if is_name { target } else { "another database" }.to_owned();
-    Err(OpeningError::Moved { database: database.to_owned(), target, mark })
+    Err(Error::Moved { database: database.to_owned(), target, mark })
 }

@@ -3,7 +3,7 @@
 use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
 use crate::environment::LoggedEvents;
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::first_run::FirstRun;
 use crate::maintenance::Maintenance;
 use crate::migration::refuse_moved;
@@ -62,10 +62,6 @@ pub struct Opening {
     anchor: Option<AnchorSetting>,
 }
 
-/// Like [`Opening`], but also returns, separately, the opener that decrypts credential data.
-#[must_use = "nothing is opened until it is awaited"]
-pub struct OpeningWithOpener(Opening);
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Open,
@@ -116,28 +112,22 @@ impl Opening {
         Self { maintenance: false, ..self }
     }
 
-    /// Also returns the opener that decrypts credential data. Only the part of a program that serves activations should
-    /// get it.
-    pub fn with_opener(self) -> OpeningWithOpener {
-        OpeningWithOpener(self)
+    /// Opens it and also returns, separately, the opener that decrypts credential data. Only the part of a program that
+    /// serves activations should get it.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub async fn with_opener(self) -> Result<(OpenVault, Arc<dyn Opener>), Error> {
+        self.run().await
     }
 }
 
 impl IntoFuture for Opening {
-    type Output = Result<OpenVault, OpeningError>;
+    type Output = Result<OpenVault, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async { Ok(self.run().await?.0) })
-    }
-}
-
-impl IntoFuture for OpeningWithOpener {
-    type Output = Result<(OpenVault, Arc<dyn Opener>), OpeningError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.run())
     }
 }
 
@@ -162,7 +152,7 @@ enum Root {
 }
 
 impl Opening {
-    async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
+    async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), Error> {
         let Self { root_key, database, mode, events, server, progress, maintenance, anchor } = self;
         let platform = Platform {
             clock: Arc::new(SystemClock),
@@ -204,10 +194,14 @@ impl Opening {
         let schema = opened.store.schema_state().await?;
         match schema {
             SchemaState::Newer(version) => {
-                return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+                return Err(Error::NewerSchema { place: format!("the database {database}"), version });
             }
             SchemaState::Unreleased(version) => {
-                return Err(OpeningError::UnreleasedSchema { database: database.to_string(), version });
+                return Err(Error::UnreleasedSchema {
+                    place: format!("the database {database}"),
+                    version,
+                    instead: "Create a new vault with another data directory or database",
+                });
             }
             SchemaState::Empty | SchemaState::Pending(_) | SchemaState::Current => {}
         }
@@ -216,7 +210,7 @@ impl Opening {
             _ => opened.store.ports().keys.instance().await?,
         };
         let (root, keyring, applied) = match instance {
-            Some(_) if mode == Mode::Create => return Err(OpeningError::Exists { database: database.to_string() }),
+            Some(_) if mode == Mode::Create => return Err(Error::Exists { database: database.to_string() }),
             Some(record) => run.open_existing(&opened, root, record, &schema, progress).await?,
             None => run.create(&opened, root, &schema).await?,
         };
@@ -224,7 +218,7 @@ impl Opening {
         keyring.renewing(Arc::clone(&root), opened.store.ports().keys);
 
         let epoch = opened.store.ports().operator.restore_epoch().await?;
-        let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
+        let pool = HashingPool::new().map_err(Error::Hashing)?;
         let (ports, opener) = run.platform.ports(&keyring, &opened.store, &pool, epoch)?;
         let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.store.audit.clone()));
         let mut vault = OpenVault {
@@ -289,14 +283,14 @@ type Proven = (Arc<LoadedRootKey>, Keyring, Vec<Migration>);
 
 impl Run<'_> {
     /// Acquires the lock of an embedded database, whose directory must exist.
-    fn lock(&self, database: &Path, command: &str) -> Result<ServerLock, OpeningError> {
+    fn lock(&self, database: &Path, command: &str) -> Result<ServerLock, Error> {
         let directory = database.parent().unwrap_or(Path::new("/"));
         match directory.metadata() {
             Ok(found) if found.is_dir() => Ok(ServerLock::take(database, command)?),
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(OpeningError::Unreadable { path: directory.to_owned(), source })
+                Err(Error::Unreadable { path: directory.to_owned(), source })
             }
-            _ if self.creates => Err(OpeningError::NoDirectory(directory.to_owned())),
+            _ if self.creates => Err(Error::NoDirectory(directory.to_owned())),
             _ => Err(self.not_found()),
         }
     }
@@ -307,7 +301,7 @@ impl Run<'_> {
         path: &Path,
         root_key: RootKey,
         lock: &mut Option<ServerLock>,
-    ) -> Result<(OpenStore, Root), OpeningError> {
+    ) -> Result<(OpenStore, Root), Error> {
         let key_file = DatabaseKeyFile::next_to(path);
         let mut found = FoundFile::at(path, key_file.path())?;
         if self.creates && found.state != FileState::Present && lock.is_none() {
@@ -327,7 +321,7 @@ impl Run<'_> {
             _ if found.leftovers => return Err(lost(path, "empty")),
             FileState::Missing if !self.creates => return Err(self.not_found()),
             FileState::Missing => self.refuse_lone_key(&root_key)?,
-            _ => return Err(OpeningError::NotADatabase(path.to_owned())),
+            _ => return Err(Error::NotADatabase(path.to_owned())),
         }
         self.first_run.begin()?;
         let root = root_key.load_or_generate(Arc::clone(entropy))?;
@@ -346,7 +340,7 @@ impl Run<'_> {
         mut record: InstanceRecord,
         schema: &SchemaState,
         progress: Option<Progress>,
-    ) -> Result<Proven, OpeningError> {
+    ) -> Result<Proven, Error> {
         let root = match root {
             Root::Loaded(root) => root,
             Root::Pending(root_key) => self.load(root_key)?,
@@ -354,11 +348,7 @@ impl Run<'_> {
         let pending = if let SchemaState::Pending(count) = schema { *count } else { 0 };
         if pending > 0 && progress.is_none() {
             let rolling = self.database.file().is_none() && are_rolling(pending);
-            return Err(OpeningError::MigrationsPending {
-                database: self.database.to_string(),
-                count: pending,
-                rolling,
-            });
+            return Err(Error::MigrationsPending { database: self.database.to_string(), count: pending, rolling });
         }
         let store = opened.store.ports().keys;
         let keyring = loop {
@@ -386,13 +376,13 @@ impl Run<'_> {
     }
 
     /// Creates schema and keys in a store without an instance.
-    async fn create(&self, opened: &OpenStore, root: Root, schema: &SchemaState) -> Result<Proven, OpeningError> {
+    async fn create(&self, opened: &OpenStore, root: Root, schema: &SchemaState) -> Result<Proven, Error> {
         let (platform, empty) = (&self.platform, *schema == SchemaState::Empty);
         if !self.creates {
             let database = self.database.to_string();
             return Err(match root {
-                Root::Pending(_) if empty => OpeningError::NotFound { database },
-                _ => OpeningError::Unfinished { database },
+                Root::Pending(_) if empty => Error::NotFound { database },
+                _ => Error::Unfinished { database },
             });
         }
         let root = match root {
@@ -418,14 +408,14 @@ impl Run<'_> {
         match opened.store.ports().keys.create_instance(command).await? {
             true => Ok((root, made.keyring, Vec::new())),
             // Another process was faster.
-            false => Err(OpeningError::Exists { database: self.database.to_string() }),
+            false => Err(Error::Exists { database: self.database.to_string() }),
         }
     }
 
     /// Returns the root key of an existing vault.
-    fn load(&self, root_key: RootKey) -> Result<Arc<LoadedRootKey>, OpeningError> {
+    fn load(&self, root_key: RootKey) -> Result<Arc<LoadedRootKey>, Error> {
         match root_key.missing_file()? {
-            Some(missing) => Err(OpeningError::RootKeyMissing {
+            Some(missing) => Err(Error::RootKeyMissing {
                 root_key: missing.to_owned(),
                 vault: match self.database.file().and_then(Path::parent) {
                     Some(directory) => directory.display().to_string(),
@@ -437,30 +427,30 @@ impl Run<'_> {
     }
 
     /// Refuses a key without its vault.
-    fn refuse_lone_key(&self, root_key: &RootKey) -> Result<(), OpeningError> {
+    fn refuse_lone_key(&self, root_key: &RootKey) -> Result<(), Error> {
         match root_key.own_file() {
             Some(path) if exists(path)? => {
-                Err(OpeningError::KeyWithoutVault { root_key: path.to_owned(), database: self.database.to_string() })
+                Err(Error::KeyWithoutVault { root_key: path.to_owned(), database: self.database.to_string() })
             }
             _ => Ok(()),
         }
     }
 
-    fn not_found(&self) -> OpeningError {
-        OpeningError::NotFound { database: self.database.to_string() }
+    fn not_found(&self) -> Error {
+        Error::NotFound { database: self.database.to_string() }
     }
 }
 
-fn lost(database: &Path, state: &'static str) -> OpeningError {
-    OpeningError::DatabaseLost { database: database.to_owned(), state }
+fn lost(database: &Path, state: &'static str) -> Error {
+    Error::DatabaseLost { database: database.to_owned(), state }
 }
 
 /// Opens the file.
-async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<OpenStore, OpeningError> {
+async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<OpenStore, Error> {
     let bytes = key.expose_bytes(); // handed to the database adapter
     let settings = SqliteSettings { create, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(settings)).await;
-    let store = store.map_err(|_| OpeningError::Cancelled)??;
+    let store = store.map_err(|_| Error::Cancelled)??;
     Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })
 }
 
@@ -483,7 +473,7 @@ impl Platform {
         store: &Store,
         pool: &Arc<HashingPool>,
         epoch: u64,
-    ) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
+    ) -> Result<(Ports, Arc<dyn Opener>), Error> {
         store.report_to(self.events.clone());
         let (environment, store) = (self.environment(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester(environment.clock.clone()));

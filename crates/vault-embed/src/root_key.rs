@@ -1,7 +1,7 @@
 //! Root key of a vault: a file, or a key from elsewhere.
 
 use crate::database::exists;
-use crate::error::OpeningError;
+use crate::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl RootKey {
     }
 
     /// Returns the file for a new key, unless the key exists.
-    pub(crate) fn missing_file(&self) -> Result<Option<&Path>, OpeningError> {
+    pub(crate) fn missing_file(&self) -> Result<Option<&Path>, Error> {
         match &self.0 {
             Source::File { path, .. } if !exists(path)? => Ok(Some(path)),
             _ => Ok(None),
@@ -58,7 +58,7 @@ impl RootKey {
     }
 
     /// Returns the key, which must exist.
-    pub(crate) fn load(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, OpeningError> {
+    pub(crate) fn load(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, Error> {
         match self.0 {
             Source::File { path, .. } => Ok(Arc::new(LoadedRootKey::load(&path, entropy)?)),
             Source::Opened(file) => Ok(Arc::new(LoadedRootKey::read(&file, entropy)?)),
@@ -67,7 +67,7 @@ impl RootKey {
     }
 
     /// Returns the key, and creates it if its file does not exist.
-    pub(crate) fn load_or_generate(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, OpeningError> {
+    pub(crate) fn load_or_generate(self, entropy: Arc<dyn Entropy>) -> Result<Arc<LoadedRootKey>, Error> {
         match self.missing_file()? {
             Some(path) => Ok(Arc::new(LoadedRootKey::generate(path, entropy)?)),
             None => self.load(entropy),

@@ -5,19 +5,17 @@
 //! be opened with exactly one of them at any time, even after an interruption.
 
 use crate::database::{Database, FileState, FoundFile, Kind};
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::opening::open;
 use crate::restore::exchange::is_pending;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vault_core::id::KeyId;
 use vault_core::port::{Clock as _, Entropy, StoreError};
-use vault_crypto::{
-    DatabaseKeyError, DatabaseKeyFile, KeyringError, LoadedRootKey, OsEntropy, SystemClock, rewrap_instance_key,
-};
+use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy, SystemClock, rewrap_instance_key};
 use vault_diesel::{LockError, ServerLock};
 
 /// Name of the lock holder while a rotation locks an embedded database.
@@ -66,44 +64,6 @@ pub enum RootState {
     Complete,
 }
 
-/// Reason why a root key was not replaced. The vault can be opened with the old or the new root key, and the
-/// replacement can be started again.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RootRotationError {
-    /// The vault cannot be opened, or a root key is refused.
-    #[error(transparent)]
-    Opening(#[from] OpeningError),
-    /// Another process is replacing the root key, or exchanging or moving the database.
-    #[error("the vault at {} is in use by {holder}. Wait until it has exited", .database.display())]
-    Busy {
-        /// The database file.
-        database: PathBuf,
-        /// Process that uses it.
-        holder: String,
-    },
-    /// A replaced instance key is still wrapped by the root key.
-    #[error(
-        "the instance key is being replaced, and the old one is not destroyed yet. Run `orgvault key rotate --instance` until \
-         it has finished, then replace the root key"
-    )]
-    InstanceKeyRetires,
-    /// Another process has replaced the root key with a different one.
-    #[error(
-        "another process has replaced the root key by root key {0}; nothing was changed. Use that one as the old root key"
-    )]
-    Superseded(KeyId),
-    /// The database key file is invalid.
-    #[error(transparent)]
-    DatabaseKey(#[from] DatabaseKeyError),
-    /// The instance key cannot be wrapped.
-    #[error(transparent)]
-    Keyring(#[from] KeyringError),
-    /// The transaction failed.
-    #[error(transparent)]
-    Store(#[from] vault_core::Error),
-}
-
 /// The new root key: loaded, or to be created after the old one has been verified.
 enum Next {
     Loaded(Arc<LoadedRootKey>),
@@ -117,7 +77,7 @@ impl RootRotation {
     ///
     /// # Errors
     /// The vault can be opened with neither, a root key is refused, or another process is exchanging the database.
-    pub async fn begin(current: RootKey, next: RootKey, database: Database) -> Result<Self, RootRotationError> {
+    pub async fn begin(current: RootKey, next: RootKey, database: Database) -> Result<Self, Error> {
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
         let alone = database.file().map(Alone::take).transpose()?;
         let next = match next.missing_file()? {
@@ -175,8 +135,8 @@ impl RootRotation {
     /// Executes the next step and returns it, or returns `None` if the root key is replaced.
     ///
     /// # Errors
-    /// See [`RootRotationError`]. The step can be repeated.
-    pub async fn step(&mut self) -> Result<Option<RootStep>, RootRotationError> {
+    /// See [`Error`]. The step can be repeated, and the vault can be opened with the old or the new root key.
+    pub async fn step(&mut self) -> Result<Option<RootStep>, Error> {
         let Some(step) = self.stage else { return Ok(None) };
         let (current, next) = (&*self.current, &*self.next);
         self.stage = match (step, &self.key_file) {
@@ -210,25 +170,25 @@ impl RootRotation {
         self.vault.close().await
     }
 
-    async fn move_instance_key(&self) -> Result<(), RootRotationError> {
+    async fn move_instance_key(&self) -> Result<(), Error> {
         let (store, next) = (&self.vault.ports.store.keys, self.next.id());
         for _ in 0..ATTEMPTS {
-            if !store.retiring_instance_keys().await.map_err(vault_core::Error::from)?.is_empty() {
-                return Err(RootRotationError::InstanceKeyRetires);
+            if !store.retiring_instance_keys().await?.is_empty() {
+                return Err(Error::InstanceKeyRetires);
             }
-            let record = store.instance().await.map_err(vault_core::Error::from)?;
-            let keys = store.instance_keys().await.map_err(vault_core::Error::from)?;
+            let record = store.instance().await?;
+            let keys = store.instance_keys().await?;
             let Some(record) = record else { break };
             if record.root_key == next {
                 return Ok(()); // another process was faster
             }
             if record.root_key != self.current.id() {
-                return Err(RootRotationError::Superseded(record.root_key));
+                return Err(Error::Superseded(record.root_key));
             }
             let rewrapped = rewrap_instance_key(&record, &keys, &self.current, &self.next, Arc::new(OsEntropy));
             let rewrapped = match rewrapped {
                 // The instance key was replaced between the two reads.
-                Err(_) if store.instance().await.map_err(vault_core::Error::from)?.as_ref() != Some(&record) => {
+                Err(_) if store.instance().await?.as_ref() != Some(&record) => {
                     continue;
                 }
                 rewrapped => rewrapped?,
@@ -242,8 +202,7 @@ impl RootRotation {
                 return Ok(());
             }
         }
-        let busy = StoreError::Unavailable("other processes kept changing the instance key".into());
-        Err(vault_core::Error::from(busy).into())
+        Err(StoreError::Unavailable("other processes kept changing the instance key".into()).into())
     }
 }
 
@@ -252,7 +211,7 @@ async fn open_with_either(
     current: RootKey,
     next: &Next,
     database: &Database,
-) -> Result<(OpenVault, Arc<LoadedRootKey>), OpeningError> {
+) -> Result<(OpenVault, Arc<LoadedRootKey>), Error> {
     let with = async |root: Arc<LoadedRootKey>| {
         let vault = open(RootKey::loaded(Arc::clone(&root)), database.clone()).without_maintenance().await?;
         Ok((vault, root))
@@ -260,9 +219,7 @@ async fn open_with_either(
     match (current.missing_file()?.map(Path::to_owned), next) {
         // The old root key was removed after an earlier run.
         (Some(_), Next::Loaded(next)) => with(Arc::clone(next)).await,
-        (Some(root_key), Next::Missing(_)) => {
-            Err(OpeningError::RootKeyMissing { root_key, vault: database.to_string() })
-        }
+        (Some(root_key), Next::Missing(_)) => Err(Error::RootKeyMissing { root_key, vault: database.to_string() }),
         (None, next) => {
             let current = current.load(Arc::new(OsEntropy))?;
             match (with(current).await, next) {
@@ -288,31 +245,31 @@ struct Locks {
 }
 
 impl Alone {
-    fn take(database: &Path) -> Result<Self, RootRotationError> {
+    fn take(database: &Path) -> Result<Self, Error> {
         let key_file = DatabaseKeyFile::next_to(database);
         // Do not create a lock file where no vault exists.
         let found = FoundFile::at(database, key_file.path())?;
         if found.state == FileState::Missing && !found.leftovers && !is_pending(database)? {
-            return Err(OpeningError::NotFound { database: Database::sqlite(database).to_string() }.into());
+            return Err(Error::NotFound { database: Database::sqlite(database).to_string() });
         }
         match ServerLock::take(key_file.path(), COMMAND) {
             Ok(lock) => Ok(Self { _lock: lock }),
             Err(LockError::Held { holder, .. }) => {
-                Err(RootRotationError::Busy { database: database.to_owned(), holder: format!("another {holder}") })
+                Err(Error::Busy { database: database.to_owned(), holder: format!("another {holder}") })
             }
-            Err(error) => Err(OpeningError::from(error).into()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn keep_out_exchanges(self, database: &Database) -> Result<Locks, RootRotationError> {
+    fn keep_out_exchanges(self, database: &Database) -> Result<Locks, Error> {
         let Kind::Sqlite(path) = &database.0 else { return Ok(Locks { _alone: self, _exchanges: None }) };
         match ServerLock::take(path, COMMAND) {
             Ok(lock) => Ok(Locks { _alone: self, _exchanges: Some(lock) }),
             Err(LockError::Held { database, holder }) if EXCHANGES.iter().any(|name| holder.starts_with(name)) => {
-                Err(RootRotationError::Busy { database, holder })
+                Err(Error::Busy { database, holder })
             }
             Err(LockError::Held { .. }) => Ok(Locks { _alone: self, _exchanges: None }),
-            Err(error) => Err(OpeningError::from(error).into()),
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! An open vault.
 
 use crate::anchor::Anchored;
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::maintenance::{Maintenance, seal};
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -181,13 +181,12 @@ impl OpenVault {
     ///
     /// # Errors
     /// The store failed, or the file cannot be written.
-    pub async fn re_anchor(&self, path: &Path) -> Result<(), OpeningError> {
+    pub async fn re_anchor(&self, path: &Path) -> Result<(), Error> {
         let epoch = self.ports.store.operator.restore_epoch().await?;
-        let checkpoint =
-            self.operator().newest_checkpoint().await.map_err(|error| OpeningError::Audit(Box::new(error)))?;
+        let checkpoint = self.operator().newest_checkpoint().await?;
         if let Some(directory) = path.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
+            made.map_err(|source| Error::Unwritable { path: directory.to_owned(), source })?;
         }
         Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint, keyring: self.anchors.keyring() })?)
     }

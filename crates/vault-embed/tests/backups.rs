@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use vault_embed::{
-    BackupError, BackupTarget, Database, OpenVault, RestoreError, RootKey, backup, create, keep_newest,
-    newest_scheduled, open, restore,
+    BackupTarget, Database, Error, OpenVault, RootKey, backup, create, keep_newest, newest_scheduled, open, restore,
 };
 
 /// A vault in `NAME.db` under the root key `NAME.key`, with an anchor.
@@ -35,7 +34,7 @@ impl<'a> Vault<'a> {
         RootKey::file(self.path("key"))
     }
 
-    async fn back_up(&self, target: BackupTarget<'_>) -> Result<PathBuf, BackupError> {
+    async fn back_up(&self, target: BackupTarget<'_>) -> Result<PathBuf, Error> {
         Ok(backup(&self.open, self.root_key(), target, &mut |_| {}).await?.path)
     }
 
@@ -47,7 +46,7 @@ impl<'a> Vault<'a> {
         dated
     }
 
-    async fn restore(&self, from: &Path, over: &Self, replace: bool) -> Result<(), RestoreError> {
+    async fn restore(&self, from: &Path, over: &Self, replace: bool) -> Result<(), Error> {
         let (database, anchor) = (Database::sqlite(over.path("db")), over.path("anchor"));
         restore(from, self.root_key(), &database, &anchor, replace, &mut |_| {}).await.map(|_| ())
     }
@@ -88,7 +87,7 @@ async fn vanished_backup_directory_is_not_replaced_by_file() {
     let vault = Vault::create(&place, "ours").await;
     let vanished = place.path().join("backups");
     let refused = vault.back_up(BackupTarget::Scheduled(&vanished)).await.unwrap_err();
-    assert!(matches!(&refused, BackupError::NoDirectory(path) if *path == vanished), "{refused:?}");
+    assert!(matches!(&refused, Error::NoDirectory(path) if *path == vanished), "{refused:?}");
     assert!(!vanished.exists());
     fs::create_dir(&vanished).unwrap();
     vault.back_up(BackupTarget::Scheduled(&vanished)).await.unwrap();
@@ -121,7 +120,7 @@ async fn pipe_is_refused_as_backup() {
     let pipe = place.path().join("pipe");
     mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
     let restored = tokio::time::timeout(Duration::from_secs(60), vault.restore(&pipe, &vault, true)).await.unwrap();
-    assert!(matches!(restored, Err(RestoreError::Archive(_))), "{restored:?}");
+    assert!(matches!(restored, Err(Error::Archive { .. })), "{restored:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,10 +135,10 @@ async fn another_vault_is_never_replaced() {
 
     // The other database needs another root key, so it cannot be opened.
     let refused = ours.restore(&file, &other, true).await.unwrap_err();
-    assert!(matches!(refused, RestoreError::ForeignAnchor { .. }), "{refused:?}");
+    assert!(matches!(refused, Error::Foreign { .. }), "{refused:?}");
     fs::remove_file(other.path("anchor")).unwrap();
     let refused = ours.restore(&file, &other, true).await.unwrap_err();
-    assert!(matches!(refused, RestoreError::Unknown { .. }), "{refused:?}");
+    assert!(matches!(refused, Error::Unknown { .. }), "{refused:?}");
     assert_eq!(fs::read(other.path("db")).unwrap(), before);
     assert!(!names(place.path()).iter().any(|name| name.contains("unfinished") || name.contains("restored")));
 

@@ -11,9 +11,7 @@ use tempfile::TempDir;
 use vault_core::port::{Event, EventSink};
 use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy, SecretFile};
 use vault_diesel::{LockError, SqliteKey, SqliteSettings, SqliteStore};
-use vault_embed::{
-    Database, MoveError, OpenVault, Opening, OpeningError, RootKey, create, migrate_to, open, open_or_create,
-};
+use vault_embed::{Database, Error, OpenVault, Opening, RootKey, create, migrate_to, open, open_or_create};
 
 struct Place(TempDir);
 
@@ -52,7 +50,7 @@ impl Place {
 }
 
 /// Asserts that each function to open or create the vault fails with this error and changes no file.
-async fn refused(place: &Place, is_reason: impl Fn(&OpeningError) -> bool) {
+async fn refused(place: &Place, is_reason: impl Fn(&Error) -> bool) {
     let before = place.files();
     for way in place.ways() {
         let error = way.await.unwrap_err();
@@ -78,9 +76,8 @@ async fn moved_vault_is_refused_naming_new_database() {
         ("anything", "moved to another database."),
     ] {
         fs::write(&mark, content).unwrap();
-        let is_reason = |error: &OpeningError| {
-            matches!(error, OpeningError::Moved { mark: found, .. } if *found == mark)
-                && error.to_string().contains(named)
+        let is_reason = |error: &Error| {
+            matches!(error, Error::Moved { mark: found, .. } if *found == mark) && error.to_string().contains(named)
         };
         for way in place.ways() {
             let error = way.await.unwrap_err();
@@ -98,9 +95,9 @@ async fn only_current_server_moves_embedded_vault() {
     let vault = open(place.root_key(), place.database()).without_maintenance().await.unwrap();
     let target = "postgres://127.0.0.1:1/vault".parse().unwrap();
     let error = migrate_to(&vault, place.root_key(), &target, false, &mut |_| {}).await.unwrap_err();
-    assert!(matches!(error, MoveError::NotTheServer), "{error:?}");
+    assert!(matches!(error, Error::NotTheServer), "{error:?}");
     let error = migrate_to(&vault, place.root_key(), &place.database(), true, &mut |_| {}).await.unwrap_err();
-    assert!(matches!(error, MoveError::NotPostgres), "{error:?}");
+    assert!(matches!(error, Error::NotPostgres), "{error:?}");
     close(vault).await;
 }
 
@@ -129,7 +126,7 @@ async fn vault_is_created_once_and_reopened() {
     }
     let before = place.files();
     let error = create(place.root_key(), place.database()).await.unwrap_err();
-    assert!(matches!(error, OpeningError::Exists { .. }), "{error:?}");
+    assert!(matches!(error, Error::Exists { .. }), "{error:?}");
     assert_eq!(place.files().keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
 }
 
@@ -137,16 +134,16 @@ async fn vault_is_created_once_and_reopened() {
 async fn opening_empty_directory_fails_and_creates_nothing() {
     let place = Place::new();
     let error = open(place.root_key(), place.database()).await.unwrap_err();
-    assert!(matches!(error, OpeningError::NotFound { .. }), "{error:?}");
+    assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
     assert!(error.to_string().contains(place.path("vault.db").to_str().unwrap()), "{error}");
     assert!(place.files().is_empty());
     let elsewhere = || Database::sqlite(place.path("missing/vault.db"));
     for way in [open(place.root_key(), elsewhere()), open(place.root_key(), elsewhere()).server("serve")] {
         let error = way.await.unwrap_err();
-        assert!(matches!(error, OpeningError::NotFound { .. }), "{error:?}");
+        assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
     }
     let error = create(place.root_key(), elsewhere()).await.unwrap_err();
-    assert!(matches!(error, OpeningError::NoDirectory(_)), "{error:?}");
+    assert!(matches!(error, Error::NoDirectory(_)), "{error:?}");
     assert!(place.files().is_empty());
 }
 
@@ -155,7 +152,7 @@ async fn lost_root_key_is_not_recreated() {
     let place = Place::new();
     close(place.made().await).await;
     fs::remove_file(place.path("root.key")).unwrap();
-    refused(&place, |error| matches!(error, OpeningError::RootKeyMissing { .. })).await;
+    refused(&place, |error| matches!(error, Error::RootKeyMissing { .. })).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,7 +161,7 @@ async fn another_root_key_changes_nothing() {
     close(place.made().await).await;
     fs::remove_file(place.path("root.key")).unwrap();
     LoadedRootKey::generate(&place.path("root.key"), Arc::new(OsEntropy)).unwrap();
-    refused(&place, |error| matches!(error, OpeningError::DatabaseKey(_))).await;
+    refused(&place, |error| matches!(error, Error::DatabaseKey(_))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,7 +173,7 @@ async fn missing_database_is_not_recreated() {
         if empty {
             fs::write(place.path("vault.db"), "").unwrap();
         }
-        let lost = |error: &OpeningError| matches!(error, OpeningError::DatabaseLost { .. });
+        let lost = |error: &Error| matches!(error, Error::DatabaseLost { .. });
         refused(&place, lost).await;
         // The same if the root key is missing too.
         fs::remove_file(place.path("root.key")).unwrap();
@@ -188,7 +185,7 @@ async fn missing_database_is_not_recreated() {
     }
     let place = Place::new();
     fs::write(place.path("vault.db"), "").unwrap();
-    refused(&place, |error| matches!(error, OpeningError::NotADatabase(_))).await;
+    refused(&place, |error| matches!(error, Error::NotADatabase(_))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,7 +193,7 @@ async fn missing_database_key_is_not_recreated() {
     let place = Place::new();
     close(place.made().await).await;
     fs::remove_file(place.path("vault.db.key")).unwrap();
-    refused(&place, |error| matches!(error, OpeningError::DatabaseKey(_))).await;
+    refused(&place, |error| matches!(error, Error::DatabaseKey(_))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,7 +204,7 @@ async fn leftover_root_key_creates_no_vault_unless_provisioned() {
     let before = place.files();
     for way in [create, open_or_create] {
         let error = way(place.root_key(), place.database()).await.unwrap_err();
-        assert!(matches!(error, OpeningError::KeyWithoutVault { .. }), "{error:?}");
+        assert!(matches!(error, Error::KeyWithoutVault { .. }), "{error:?}");
     }
     assert_eq!(place.files(), before);
 
@@ -264,7 +261,7 @@ async fn interrupted_first_run_is_continued() {
         let left: Vec<_> = ["root.key", "vault.db.key"].map(|name| fs::read(place.path(name)).ok()).into();
         if steps > 0 {
             let error = open(place.root_key(), place.database()).without_maintenance().await.unwrap_err();
-            assert!(!matches!(error, OpeningError::Exists { .. }), "{steps}: {error:?}");
+            assert!(!matches!(error, Error::Exists { .. }), "{steps}: {error:?}");
         }
         close(create(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
         for (name, left) in ["root.key", "vault.db.key"].iter().zip(left) {
@@ -283,7 +280,7 @@ async fn vault_is_locked_until_closed_and_dropped() {
     let place = Place::new();
     let server = open_or_create(place.root_key(), place.database()).server("serve").await.unwrap();
     let other = open(place.root_key(), place.database()).server("migrate").await.unwrap_err();
-    let OpeningError::Lock(LockError::Held { holder, .. }) = other else { panic!("{other:?}") };
+    let Error::Lock(LockError::Held { holder, .. }) = other else { panic!("{other:?}") };
     assert_eq!(holder, format!("serve (process {})", std::process::id()));
     // A process that does not serve can open the vault while the server runs.
     close(open(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use vault_core::id::KeyId;
 use vault_crypto::{DatabaseKeyFile, LoadedRootKey, OsEntropy};
-use vault_embed::{
-    Database, OpeningError, RootKey, RootRotation, RootRotationError, RootState, RootStep, create, open,
-};
+use vault_embed::{Database, Error, RootKey, RootRotation, RootState, RootStep, create, open};
 
 const STEPS: [RootStep; 3] = [RootStep::WrapDatabaseKey, RootStep::MoveInstanceKey, RootStep::DropOldWrap];
 
@@ -41,7 +39,7 @@ impl Place {
         DatabaseKeyFile::next_to(&self.path("vault.db")).root_keys().unwrap()
     }
 
-    async fn begin(&self, current: &str, next: &str) -> Result<RootRotation, RootRotationError> {
+    async fn begin(&self, current: &str, next: &str) -> Result<RootRotation, Error> {
         let (current, next) = (RootKey::file(self.path(current)), RootKey::provisioned_file(self.path(next)));
         RootRotation::begin(current, next, self.database()).await
     }
@@ -63,7 +61,7 @@ impl Place {
         state
     }
 
-    async fn open(&self, name: &str) -> Result<(), OpeningError> {
+    async fn open(&self, name: &str) -> Result<(), Error> {
         let vault = open(RootKey::file(self.path(name)), self.database()).without_maintenance().await?;
         assert_eq!(vault.operator().organizations().await.unwrap().len(), 1);
         assert_eq!(vault.root_key(), self.id(name));
@@ -164,7 +162,7 @@ async fn rotations_exclude_each_other_but_not_a_server() {
     let server = open(RootKey::file(place.path("old.key")), place.database()).server("serve").await.unwrap();
     let mut rotation = place.begin("old.key", "new.key").await.unwrap();
     let refused = place.begin("old.key", "other.key").await.err().unwrap();
-    assert!(matches!(refused, RootRotationError::Busy { .. }), "{refused:?}");
+    assert!(matches!(refused, Error::Busy { .. }), "{refused:?}");
     assert!(!place.path("other.key").exists());
     // The rotation does not wait for the lock of the directory, which writers of an anchor use.
     let directory = fs::File::open(place.0.path()).unwrap();
@@ -181,6 +179,6 @@ async fn rotations_exclude_each_other_but_not_a_server() {
 
     let restore = open(RootKey::file(place.path("new.key")), place.database()).server("restore").await.unwrap();
     let refused = place.begin("new.key", "other.key").await.err().unwrap();
-    assert!(matches!(&refused, RootRotationError::Busy { holder, .. } if holder.contains("restore")), "{refused:?}");
+    assert!(matches!(&refused, Error::Busy { holder, .. } if holder.contains("restore")), "{refused:?}");
     restore.close().await.unwrap();
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
 use vault_cli::text::{counted, quoted};
-use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, BackupTarget, OpenVault};
+use vault_embed::{Backup, BackupProgress, BackupStep, BackupTarget, Error, OpenVault};
 
 /// Section of the operator documentation about backups of PostgreSQL.
 pub(crate) const POSTGRES_PAGE: &str = "docs/operate/backup.md, \"Backup of PostgreSQL\"";
@@ -54,12 +54,12 @@ async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Resu
 }
 
 /// Describes why the backup failed, and the next step.
-pub(crate) fn failure(error: BackupError) -> Failure {
+pub(crate) fn failure(error: Error) -> Failure {
     let advice = match &error {
-        BackupError::Copy(vault_embed::CopyError::Full(_)) | BackupError::Full(_) => {
+        Error::Full(_) => {
             "Free space, or choose another directory: a backup needs twice its size while it is created. No backup was created"
         }
-        BackupError::Exists(_) | BackupError::NoDirectory(_) | BackupError::Taken { .. } => "No backup was created",
+        Error::FileExists(_) | Error::NoDirectory(_) | Error::Taken { .. } => "No backup was created",
         _ => "No backup was created. Fix the cause, then run the command again",
     };
     Failure::new(format!("{}. {advice}", Failure::from(error)))

@@ -10,7 +10,8 @@ use std::time::Instant;
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
 use vault_cli::text::counted;
-use vault_embed::{Migration, OpenVault, Opening};
+use vault_diesel::Migration;
+use vault_embed::{OpenVault, Opening};
 
 #[derive(Serialize)]
 struct Migrated {

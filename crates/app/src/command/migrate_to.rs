@@ -10,7 +10,8 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
-use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
+use vault_diesel::{CopiedTable, Progress, Step, TransferError};
+use vault_embed::{Error, OpenVault, migrate_to};
 
 /// Page of the operator documentation about the migration.
 const PAGE: &str = "docs/operate/migrate-to-postgresql.md";
@@ -34,10 +35,10 @@ struct MovedTable {
 
 pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output) -> Result<(), Failure> {
     if settings.database.file().is_none() {
-        return Err(Failure::new(format!("{}. Nothing was done", MoveError::NotEmbedded)));
+        return Err(Failure::new(format!("{}. Nothing was done", Error::NotEmbedded("moved"))));
     }
     if args.url.file().is_some() {
-        return Err(Failure::usage(format!("URL: {}", MoveError::NotPostgres)));
+        return Err(Failure::usage(format!("URL: {}", Error::NotPostgres)));
     }
     let vault = match args.dry_run {
         true => compose::open(settings).await?,
@@ -86,10 +87,10 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
 }
 
 /// Describes why the vault was not moved, and the next step.
-fn failure(error: MoveError, target: &str) -> Failure {
+fn failure(error: Error, target: &str) -> Failure {
     const UNCHANGED: &str = "Nothing was moved";
     let advice = match &error {
-        MoveError::Transfer(
+        Error::Transfer(
             TransferError::NotEmpty(_)
             | TransferError::OtherVault(_)
             | TransferError::OlderSchema(_)
@@ -97,17 +98,15 @@ fn failure(error: MoveError, target: &str) -> Failure {
             | TransferError::UnreleasedSchema(_)
             | TransferError::Tables(_),
         ) => format!("{UNCHANGED}. Create an empty database for this vault and run the command again with its URL"),
-        MoveError::Transfer(TransferError::Differs { .. }) => format!(
+        Error::Transfer(TransferError::Differs { .. }) => format!(
             "{UNCHANGED}. Either the vault was moved there before and is in use there: set --database-url to it. Or the file \
              was written to since: create another empty database and run the command again with its URL. See {PAGE}"
         ),
-        MoveError::Transfer(TransferError::Unconfirmed(_)) => {
-            "Run the command again, which completes the move".to_owned()
-        }
-        MoveError::Incomplete(_) => {
+        Error::Transfer(TransferError::Unconfirmed(_)) => "Run the command again, which completes the move".to_owned(),
+        Error::Incomplete(_) => {
             "The file is unchanged and still the vault. Remove the cause, then run the command again".to_owned()
         }
-        MoveError::Transfer(TransferError::Connect(_)) => format!("{UNCHANGED}. Check the URL {target}"),
+        Error::Transfer(TransferError::Connect(_)) => format!("{UNCHANGED}. Check the URL {target}"),
         _ => format!("{UNCHANGED}. Remove the cause, then run the command again"),
     };
     Failure::new(format!("{}. {advice}", Failure::from(error)))

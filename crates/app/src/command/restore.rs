@@ -12,9 +12,8 @@ use std::path::PathBuf;
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
 use vault_core::port::Settled;
-use vault_embed::{
-    OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,
-};
+use vault_diesel::{Replayed, SinceCredential, SinceNamed};
+use vault_embed::{Error, Present, Restored, newest_backup};
 
 /// Maximum number of printed lines per kind. JSON output contains all.
 const LINES: usize = 20;
@@ -152,29 +151,29 @@ fn found(backup: PathBuf) -> Result<PathBuf, Failure> {
 }
 
 /// Describes why nothing was restored, and the next step.
-fn failure(settings: &Settings, error: RestoreError) -> Failure {
+fn failure(settings: &Settings, error: Error) -> Failure {
     const UNCHANGED: &str = "Nothing was changed";
     match error {
-        RestoreError::Exists(database) => Failure::new(format!(
+        Error::Exists { database } => Failure::new(format!(
             "a vault exists at {0}. To replace it, pass --replace: its files are then moved to {0}.replaced-TIME, not \
              deleted. To keep it, pass another --data-dir. {UNCHANGED}",
-            database.display()
+            database
         )),
-        RestoreError::RootKeyMissing(path) => Failure::new(format!(
+        Error::NoRootKey(path) => Failure::new(format!(
             "root key {} not found. No backup contains it: copy it there, or pass --root-key. {UNCHANGED}",
             path.display()
         )),
-        RestoreError::Opening(error @ OpeningError::Lock(_)) => compose::failure(settings, error),
-        RestoreError::Opening(error) => Failure::new(format!("{}. {UNCHANGED}", compose::failure(settings, error))),
-        RestoreError::Older { .. } => Failure::new(format!(
+        error @ Error::Lock(_) => compose::failure(settings, error),
+        Error::Anchor(_) => Failure::new(format!("{}. {UNCHANGED}", Failure::from(error))),
+        Error::OlderBackup { .. } => Failure::new(format!(
             "{}. To restore it and lose all later changes, pass --replace. {UNCHANGED}",
             Failure::from(error)
         )),
-        RestoreError::Full(_) => Failure::new(format!(
+        Error::Full(_) => Failure::new(format!(
             "{}. Free space: a restore needs twice the size of the backup. {UNCHANGED}",
             Failure::from(error)
         )),
-        error => Failure::new(format!("{}. {UNCHANGED}", Failure::from(error))),
+        error => Failure::new(format!("{}. {UNCHANGED}", compose::failure(settings, error))),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Format of a backup: a tar archive of a description, the wrapped database key and the encrypted database, in this
 //! order.
 
+use crate::error::Error;
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, Entry, Header};
 
@@ -41,13 +43,6 @@ impl Description {
 }
 
 /// Reason why a file cannot be used as a backup.
-#[derive(Debug, thiserror::Error)]
-#[error("backup {} {error_kind}", .path.display())]
-pub struct ArchiveError {
-    pub(crate) path: PathBuf,
-    pub(crate) error_kind: ArchiveErrorKind,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveErrorKind {
     #[error("not found. Check the path")]
@@ -128,18 +123,18 @@ impl<R: Read> Read for ProgressReader<'_, R> {
 
 impl Opened {
     /// Reads the header of the archive at `path`.
-    pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
-        let error = |error_kind| ArchiveError { path: path.to_owned(), error_kind };
+    pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let opened = with_database(path, |description, key, database| {
             let size = database.header().size()?;
             Ok(Self { path: path.to_owned(), description, key, size })
         });
-        opened.map_err(error)
+        opened.map_err(|reason| refused(path, &reason))
     }
 
-    /// Writes the database to `to`. Calls `progress` with the number of written bytes.
-    pub(crate) fn extract(&self, to: &mut File, progress: &mut dyn FnMut(u64)) -> Result<(), ExtractError> {
-        let refused = |error_kind| ExtractError::Archive(ArchiveError { path: self.path.clone(), error_kind });
+    /// Writes the database to the new file `to`. Calls `progress` with the number of written bytes.
+    pub(crate) fn extract(&self, to: &Path, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        let failed = |error| Error::io(to, error);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
         let mut written = Ok(());
         let found = with_database(&self.path, |_, _, database| {
             let mut reported = ProgressReader { inner: database, done: 0, progress };
@@ -149,22 +144,22 @@ impl Opened {
                 if read == 0 {
                     return Ok(reported.done);
                 }
-                written = to.write_all(&piece[..read]);
+                written = file.write_all(&piece[..read]);
                 if written.is_err() {
                     return Ok(reported.done);
                 }
             }
         });
-        let found = found.map_err(refused)?;
-        written.map_err(ExtractError::Write)?;
+        let found = found.map_err(|reason| refused(&self.path, &reason))?;
+        written.map_err(failed)?;
         match found == self.size {
             true => Ok(()),
-            false => Err(refused(ArchiveErrorKind::Truncated { expected: self.size, found })),
+            false => Err(refused(&self.path, &ArchiveErrorKind::Truncated { expected: self.size, found })),
         }
     }
 
     /// Returns whether the archive contains the database in the file `as_in`.
-    pub(crate) fn has(&self, as_in: &Path) -> Result<bool, ArchiveError> {
+    pub(crate) fn has(&self, as_in: &Path) -> Result<bool, Error> {
         let compared = with_database(&self.path, |_, _, mut database| {
             let mut file = File::open(as_in)?;
             let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
@@ -180,14 +175,12 @@ impl Opened {
                 }
             }
         });
-        compared.map_err(|error_kind| ArchiveError { path: self.path.clone(), error_kind })
+        compared.map_err(|reason| refused(&self.path, &reason))
     }
 }
 
-/// Reason why a database was not extracted.
-pub(crate) enum ExtractError {
-    Archive(ArchiveError),
-    Write(io::Error),
+fn refused(backup: &Path, reason: &ArchiveErrorKind) -> Error {
+    Error::Archive { backup: backup.to_owned(), reason: reason.to_string() }
 }
 
 fn with_database<T>(

@@ -4,13 +4,12 @@ pub(crate) mod archive;
 mod keep;
 mod name;
 
-pub use archive::ArchiveError;
 pub use keep::{keep_newest, newest_scheduled};
 pub(crate) use name::compact;
 pub use name::newest_backup;
 
 use crate::database::{exists, with_suffix};
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
 use archive::{Description, Opened};
@@ -20,9 +19,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
-use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, Keyring, KeyringError, LoadedRootKey, OsEntropy};
+use vault_crypto::{DatabaseKeyFile, Keyring, LoadedRootKey, OsEntropy};
 use vault_diesel::{CopyError, SqliteKey, Store, TableRows, check_file};
 
 /// Interval at which the size of a growing file is read.
@@ -82,83 +80,6 @@ pub struct BackupProgress {
     pub bytes: Option<(u64, u64)>,
 }
 
-/// Reason why no backup was created. No file has the name of the backup.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BackupError {
-    /// The vault is not on an embedded database.
-    #[error("the vault is on PostgreSQL, which this command does not back up")]
-    NotEmbedded,
-    /// A file with this name exists.
-    #[error("{} exists already and is never overwritten. Choose another name", .0.display())]
-    Exists(PathBuf),
-    /// The directory does not exist.
-    #[error("the directory {} does not exist. Create it, or check the path", .0.display())]
-    NoDirectory(PathBuf),
-    /// Another process writes the same file, or an unrelated file has the name of the unfinished one.
-    #[error("another backup to {0} is running, or {1} is not an unfinished backup. Choose another name", .target.display(), .unfinished.display())]
-    Taken {
-        /// File of the backup.
-        target: PathBuf,
-        /// Unfinished file.
-        unfinished: PathBuf,
-    },
-    /// The action was not recorded in the audit log, so it was not performed.
-    #[error("the backup was not recorded in the audit log")]
-    Unrecorded(#[source] StoreError),
-    /// The database could not be copied, or the copy is damaged.
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    /// The copy does not contain the rows that were read.
-    #[error("the copy is incomplete: table {table} should have {expected} rows and has {found}")]
-    Unfaithful {
-        /// Name of the table.
-        table: String,
-        /// Number of rows that were read.
-        expected: u64,
-        /// Number of rows in the copy.
-        found: u64,
-    },
-    /// The root key is refused.
-    #[error(transparent)]
-    RootKey(#[from] OpeningError),
-    /// The database key file is invalid.
-    #[error(transparent)]
-    DatabaseKey(#[from] DatabaseKeyError),
-    /// The keys of the copy cannot be unwrapped with the root key.
-    #[error("the copy cannot be decrypted with the root key")]
-    Keyring(#[from] KeyringError),
-    /// The archive on the disk differs from the written data.
-    #[error("the archive {} differs from the written data. Check the disk", .0.display())]
-    Unreadable(PathBuf),
-    /// The archive cannot be read back.
-    #[error(transparent)]
-    Archive(#[from] ArchiveError),
-    /// The disk has no space for the archive.
-    #[error("no space left on device for {}", .0.display())]
-    Full(PathBuf),
-    /// The operating system refused the operation.
-    #[error("cannot write {}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// I/O error.
-        source: io::Error,
-    },
-    /// The runtime was shut down.
-    #[error("the process is stopping")]
-    Cancelled,
-}
-
-impl BackupError {
-    fn io(path: &Path, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path.to_owned()),
-            _ => Self::Io { path: path.to_owned(), source },
-        }
-    }
-}
-
 /// Creates a backup of the embedded vault while it is in use, in the file `target` or in a new file in the directory
 /// `target`. It contains all rows in their state at one time after the call. Leftovers of killed backups in that
 /// directory are deleted.
@@ -168,15 +89,15 @@ impl BackupError {
 /// pages and tables are checked, rows are counted, and the archive is read back.
 ///
 /// # Errors
-/// See [`BackupError`].
+/// See [`Error`]. No file has the name of the backup.
 pub async fn backup(
     vault: &OpenVault,
     root_key: RootKey,
     target: BackupTarget<'_>,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
-) -> Result<Backup, BackupError> {
+) -> Result<Backup, Error> {
     let (Store::Sqlite(store), Some(file), Some(key)) = (&vault.adapter, &vault.file, &vault.database_key) else {
-        return Err(BackupError::NotEmbedded);
+        return Err(Error::NotEmbedded("backed up"));
     };
     let root = root_key.load(Arc::new(OsEntropy))?;
     let environment = &vault.ports.environment;
@@ -185,15 +106,15 @@ pub async fn backup(
     let is_directory = target.path().is_dir();
     let target = name::place(target, now)?;
     if let Some(directory) = target.parent().filter(|_| is_directory) {
-        keep::remove_unfinished(directory).map_err(|error| BackupError::io(directory, error))?;
+        keep::remove_unfinished(directory).map_err(|error| Error::io(directory, error))?;
     }
     let unfinished = Unfinished::take(&target)?;
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseBackedUp);
     let record = environment.record(now, None, actor, action, Subject::Instance);
-    vault.ports.store.audit.append(vec![record]).await.map_err(BackupError::Unrecorded)?;
+    vault.ports.store.audit.append(vec![record]).await.map_err(Error::Unrecorded)?;
 
     let key_file = DatabaseKeyFile::next_to(file);
-    let wrapped = std::fs::read(key_file.path()).map_err(|error| BackupError::io(key_file.path(), error))?;
+    let wrapped = std::fs::read(key_file.path()).map_err(|error| Error::io(key_file.path(), error))?;
     let (store, copy_key, copy) =
         (Arc::clone(store), SqliteKey::from_bytes(key.expose_bytes()), unfinished.copy.clone());
     let size = file.metadata().map(|found| found.len()).unwrap_or_default();
@@ -221,25 +142,26 @@ async fn check(
     wrapped: &[u8],
     root: &LoadedRootKey,
     rows: &[TableRows],
-) -> Result<(), BackupError> {
+) -> Result<(), Error> {
     let key = SqliteKey::from_bytes(key_file.load_from(wrapped, root)?.expose_bytes()); // handed to the database
     let file = copy.to_owned();
     let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
-    let content = content.map_err(|_| BackupError::Cancelled)??;
+    let content = content.map_err(|_| Error::Cancelled)??;
     same_rows(rows, &content.rows)?;
     let Some(instance) = &content.instance else {
         return Err(CopyError::Damaged { path: copy.to_owned(), finding: "it has no instance".to_owned() }.into());
     };
-    Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys)?;
+    let opened = Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys);
+    opened.map_err(|source| Error::CopyKeyring { file: copy.to_owned(), source })?;
     Ok(())
 }
 
-pub(crate) fn same_rows(expected: &[TableRows], found: &[TableRows]) -> Result<(), BackupError> {
+pub(crate) fn same_rows(expected: &[TableRows], found: &[TableRows]) -> Result<(), Error> {
     for table in expected {
         let rows = found.iter().find(|other| other.table == table.table).map_or(0, |other| other.rows);
         if rows != table.rows {
             let (table, expected) = (table.table.clone(), table.rows);
-            return Err(BackupError::Unfaithful { table, expected, found: rows });
+            return Err(Error::Unfaithful { table, expected, found: rows });
         }
     }
     Ok(())
@@ -252,12 +174,12 @@ pub(crate) async fn watched<T: Send + 'static>(
     total: u64,
     step: BackupStep,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
-) -> Result<T, BackupError> {
+) -> Result<T, Error> {
     let mut work = tokio::task::spawn_blocking(work);
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
         tokio::select! {
-            done = &mut work => return done.map_err(|_| BackupError::Cancelled),
+            done = &mut work => return done.map_err(|_| Error::Cancelled),
             _ = look.tick() => {
                 let done = file.metadata().map(|found| found.len()).unwrap_or_default();
                 progress(BackupProgress { step, bytes: Some((done.min(total), total)) });
@@ -274,11 +196,11 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    fn take(target: &Path) -> Result<Self, BackupError> {
+    fn take(target: &Path) -> Result<Self, Error> {
         let archive = name::unfinished(target);
-        let file = archive::take_unfinished(&archive).map_err(|error| BackupError::io(&archive, error))?;
+        let file = archive::take_unfinished(&archive).map_err(|error| Error::io(&archive, error))?;
         let Some(file) = file else {
-            return Err(BackupError::Taken { target: target.to_owned(), unfinished: archive });
+            return Err(Error::Taken { target: target.to_owned(), unfinished: archive });
         };
         let unfinished = Self { copy: with_suffix(&archive, name::COPIES[0]), archive, file };
         unfinished.remove_copy(); // of a backup that was killed
@@ -286,16 +208,16 @@ impl Unfinished {
     }
 
     /// Packs the copy, reads it back, gives the archive its final name and returns its size.
-    fn pack(self, description: &Description, wrapped: &[u8], seconds: u64, target: &Path) -> Result<u64, BackupError> {
-        let failed = |error| BackupError::io(&self.archive, error);
+    fn pack(self, description: &Description, wrapped: &[u8], seconds: u64, target: &Path) -> Result<u64, Error> {
+        let failed = |error| Error::io(&self.archive, error);
         archive::write(&self.file, description, wrapped, &self.copy, seconds, &mut |_| {}).map_err(failed)?;
         let written = Opened::read(&self.archive)?;
         if written.description != *description || written.key != wrapped || !written.has(&self.copy)? {
-            return Err(BackupError::Unreadable(self.archive.clone()));
+            return Err(Error::Unfit(self.archive.clone()));
         }
         let size = self.file.metadata().map_err(failed)?.len();
         match archive::publish(&self.archive, target) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(BackupError::Exists(target.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(Error::FileExists(target.to_owned())),
             published => published.map(|()| size).map_err(failed),
         }
     }

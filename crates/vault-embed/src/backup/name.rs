@@ -1,6 +1,6 @@
 //! Names of backups.
 
-use super::{BackupError, BackupTarget, exists};
+use super::{BackupTarget, Error, exists};
 use std::io;
 use std::path::{Path, PathBuf};
 use vault_core::time::Timestamp;
@@ -10,30 +10,30 @@ const AFTER: &str = ".backup";
 const UNFINISHED: &str = ".unfinished";
 
 /// Returns the file of a backup to `target`: the path itself, or a new file if it is a directory.
-pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf, BackupError> {
+pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf, Error> {
     let path = target.path();
-    let absolute = std::path::absolute(path).map_err(|error| BackupError::io(path, error))?;
+    let absolute = std::path::absolute(path).map_err(|error| Error::io(path, error))?;
     // A path with a trailing slash refers to a directory. A schedule's directory may have been deleted since the
     // server's start.
     let meant = matches!(target, BackupTarget::Scheduled(_)) || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if meant && !absolute.is_dir() {
-        return Err(BackupError::NoDirectory(path.to_owned()));
+        return Err(Error::NoDirectory(path.to_owned()));
     }
     if absolute.is_dir() {
         return free(&absolute, now);
     }
     let directory = absolute.parent().unwrap_or(Path::new("/"));
     if !directory.is_dir() {
-        return Err(BackupError::NoDirectory(directory.to_owned()));
+        return Err(Error::NoDirectory(directory.to_owned()));
     }
     match exists(&absolute)? {
-        true => Err(BackupError::Exists(absolute)),
+        true => Err(Error::FileExists(absolute)),
         false => Ok(absolute),
     }
 }
 
 /// Returns the first name of this second that no file in the directory has: several backups may be created in a second.
-fn free(directory: &Path, now: Timestamp) -> Result<PathBuf, BackupError> {
+fn free(directory: &Path, now: Timestamp) -> Result<PathBuf, Error> {
     let second = format!("{BEFORE}{}", compact(now));
     let first = directory.join(format!("{second}{AFTER}"));
     if !exists(&first)? {
@@ -45,7 +45,7 @@ fn free(directory: &Path, now: Timestamp) -> Result<PathBuf, BackupError> {
             return Ok(next);
         }
     }
-    Err(BackupError::Exists(first))
+    Err(Error::FileExists(first))
 }
 
 /// Formats `2026-11-22T11:12:13Z` as `20261122T111213Z`.
@@ -123,7 +123,7 @@ mod tests {
         }
         assert_eq!(made_in(directory.path()).unwrap(), created);
         assert_eq!(created[1].file_name().unwrap(), "orgvault-19700101T000000Z_2.backup");
-        assert!(matches!(place(), Err(BackupError::Exists(_))));
+        assert!(matches!(place(), Err(Error::FileExists(_))));
         for other in ["orgvault-19700101T000000Z_x.backup", "orgvault-19700101T000000Z_22.backup", "orgvault-_2.backup"]
         {
             assert!(!is_made(other), "{other}");

@@ -4,7 +4,7 @@
 
 use crate::backup::archive::sync_directory;
 use crate::database::{exists, with_suffix};
-use crate::error::OpeningError;
+use crate::error::Error;
 use std::fs::{create_dir, read_link, remove_dir, remove_dir_all, remove_file, rename};
 use std::io;
 use std::os::unix::fs::symlink;
@@ -30,7 +30,7 @@ pub(super) fn new_anchor(anchor: &Path) -> PathBuf {
 }
 
 /// Deletes the files of an undecided restore: [`staging`] and [`new_anchor`]. The caller must hold the server's lock.
-pub(crate) fn discard_undecided(database: &Path) -> Result<(), OpeningError> {
+pub(crate) fn discard_undecided(database: &Path) -> Result<(), Error> {
     let staging = staging(database);
     let discarded = || {
         if let Some(anchor) = unless_missing(read_link(staging.join(ANCHOR)))? {
@@ -38,7 +38,7 @@ pub(crate) fn discard_undecided(database: &Path) -> Result<(), OpeningError> {
         }
         unless_missing(remove_dir_all(&staging))
     };
-    discarded().map(|_| ()).map_err(|source| OpeningError::Unwritable { path: staging.clone(), source })
+    discarded().map(|_| ()).map_err(|source| Error::Unwritable { path: staging.clone(), source })
 }
 
 /// Schedules [`new_anchor`], once it exists, to be put in place with the files in `staging`.
@@ -47,22 +47,22 @@ pub(super) fn stage_anchor(staging: &Path, anchor: &Path) -> io::Result<()> {
 }
 
 /// Returns whether a restore was decided but is not finished.
-pub(crate) fn is_pending(database: &Path) -> Result<bool, OpeningError> {
+pub(crate) fn is_pending(database: &Path) -> Result<bool, Error> {
     exists(&decided(database))
 }
 
 /// Decides the restore: the files in [`staging`] become the vault, and the present ones do not belong to it any more.
-pub(super) fn decide(database: &Path) -> Result<(), OpeningError> {
+pub(super) fn decide(database: &Path) -> Result<(), Error> {
     let (from, to) = (staging(database), decided(database));
     let done = sync_directory(&from).and_then(|()| rename(&from, &to)).and_then(|()| sync_directory(parent(database)));
-    done.map_err(|source| OpeningError::Unwritable { path: to, source })
+    done.map_err(|source| Error::Unwritable { path: to, source })
 }
 
 /// Puts the files of a decided restore in place, and returns the directory with the previous files, if any. The caller
 /// must hold the server's lock. After an interruption, it can be called again.
-pub(crate) fn finish(database: &Path, now: Timestamp) -> Result<Option<PathBuf>, OpeningError> {
+pub(crate) fn finish(database: &Path, now: Timestamp) -> Result<Option<PathBuf>, Error> {
     let put = put(database, now);
-    put.map_err(|source| OpeningError::Unwritable { path: database.to_owned(), source })
+    put.map_err(|source| Error::Unwritable { path: database.to_owned(), source })
 }
 
 fn put(database: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {

@@ -1,30 +1,27 @@
 //! Restores an embedded vault from a backup.
 
-mod error;
 pub(crate) mod exchange;
 
-pub use error::RestoreError;
-
-use crate::backup::archive::{ExtractError, Opened};
+use crate::backup::archive::Opened;
 use crate::backup::{BackupProgress, BackupStep, same_rows, watched};
 use crate::database::{Database, FileState, FoundFile, Kind, exists, with_suffix};
-use crate::error::OpeningError;
+use crate::error::Error;
 use crate::migration::refuse_moved;
 use crate::opening::open;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
-use std::fs::{DirBuilder, OpenOptions, remove_dir, remove_file};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, remove_dir, remove_file};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vault_core::Refusal;
 use vault_core::federation::Jwk;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::integration::IntegrationState;
-use vault_core::port::{Clock as _, Settled, StoreError};
+use vault_core::port::{Clock as _, Settled};
 use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
-use vault_core::{Error, Refusal};
 use vault_crypto::{Anchor, AnchorErrorKind, DatabaseKey, DatabaseKeyFile, Keyring, LoadedRootKey, OsEntropy};
 use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
@@ -79,7 +76,7 @@ pub enum Present {
 /// restore that was decided.
 ///
 /// # Errors
-/// See [`RestoreError`]. Nothing was changed.
+/// See [`Error`]. Nothing was changed.
 pub async fn restore(
     backup: &Path,
     root_key: RootKey,
@@ -87,13 +84,13 @@ pub async fn restore(
     anchor: &Path,
     replace: bool,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
-) -> Result<Restored, RestoreError> {
-    let Kind::Sqlite(path) = &database.0 else { return Err(RestoreError::NotEmbedded) };
+) -> Result<Restored, Error> {
+    let Kind::Sqlite(path) = &database.0 else { return Err(Error::NotEmbedded("restored")) };
     refuse_moved(path)?;
-    let backup = std::path::absolute(backup).map_err(|error| RestoreError::io(backup, error))?;
+    let backup = std::path::absolute(backup).map_err(|error| Error::io(backup, error))?;
     let archive = Opened::read(&backup)?;
     if let Some(missing) = root_key.missing_file()? {
-        return Err(RestoreError::RootKeyMissing(missing.to_owned()));
+        return Err(Error::NoRootKey(missing.to_owned()));
     }
     let root = root_key.load(Arc::new(OsEntropy))?;
     let key = DatabaseKeyFile::at(&backup).load_from(&archive.key, &root)?;
@@ -102,7 +99,7 @@ pub async fn restore(
     let made = !exists(directory)?;
     if made {
         let create = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        create.map_err(|error| RestoreError::io(directory, error))?;
+        create.map_err(|error| Error::io(directory, error))?;
     }
     let run = Run { path, archive, root, key, anchor, replace };
     let restored = run.locked(progress).await;
@@ -124,18 +121,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    async fn locked(&self, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<Restored, RestoreError> {
-        let _lock = ServerLock::take(self.path, "restore").map_err(OpeningError::from)?;
+    async fn locked(&self, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<Restored, Error> {
+        let _lock = ServerLock::take(self.path, "restore")?;
         if exchange::is_pending(self.path)? {
             exchange::finish(self.path, crate::SystemClock.now())?;
         }
         let found = FoundFile::at(self.path, DatabaseKeyFile::next_to(self.path).path())?;
         if (found.state != FileState::Missing || found.leftovers) && !self.replace {
-            return Err(RestoreError::Exists(self.path.to_owned()));
+            return Err(Error::Exists { database: self.path.display().to_string() });
         }
         let staging = exchange::staging(self.path);
         exchange::discard_undecided(self.path)?; // of a restore that was killed
-        DirBuilder::new().mode(0o700).create(&staging).map_err(|error| RestoreError::io(&staging, error))?;
+        DirBuilder::new().mode(0o700).create(&staging).map_err(|error| Error::io(&staging, error))?;
         let staged = self.stage(&staging, found.state, progress).await;
         let mut restored = match staged {
             Ok(staged) => staged,
@@ -155,27 +152,27 @@ impl Run<'_> {
         staging: &Path,
         present: FileState,
         progress: &mut (dyn FnMut(BackupProgress) + Send),
-    ) -> Result<Restored, RestoreError> {
+    ) -> Result<Restored, Error> {
         let unpacked = staging.join("unpacked.db");
         self.extract(&unpacked, progress)?;
-        let damaged = |source| RestoreError::Damaged { backup: self.archive.path.clone(), source };
+        let damaged = |source| Error::Damaged { backup: self.archive.path.clone(), source };
 
         progress(BackupProgress { step: BackupStep::Checking, bytes: None });
         let (file, key) = (unpacked.clone(), SqliteKey::from_bytes(self.key.expose_bytes())); // handed to the database
         let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
-        let content = content.map_err(|_| RestoreError::Cancelled)?.map_err(damaged)?;
-        let backup = || self.archive.path.clone();
+        let content = content.map_err(|_| Error::Cancelled)?.map_err(damaged)?;
+        let place = || format!("backup {}", self.archive.path.display());
         match content.schema {
-            SchemaState::Newer(version) => return Err(RestoreError::NewerSchema { backup: backup(), version }),
+            SchemaState::Newer(version) => return Err(Error::NewerSchema { place: place(), version }),
             SchemaState::Unreleased(version) => {
-                return Err(RestoreError::UnreleasedSchema { backup: backup(), version });
+                return Err(Error::UnreleasedSchema { place: place(), version, instead: "Use another backup" });
             }
             SchemaState::Empty | SchemaState::Pending(_) | SchemaState::Current => {}
         }
         let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
         let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;
         let proven = Keyring::open(&self.root, Arc::new(OsEntropy), &instance, &[], &content.keys);
-        proven.map_err(|source| RestoreError::Keyring { backup: self.archive.path.clone(), source })?;
+        proven.map_err(|source| Error::CopyKeyring { file: self.archive.path.clone(), source })?;
 
         let database = staging.join(self.path.file_name().unwrap_or_default());
         let new_key = DatabaseKeyFile::next_to(&database).create(&self.root, &OsEntropy)?;
@@ -184,7 +181,7 @@ impl Run<'_> {
         let copying = move || copy_file(&from, SqliteKey::from_bytes(old), &to, &SqliteKey::from_bytes(new));
         let rows = watched(copying, &database, self.archive.size, BackupStep::Copying, progress).await??;
         same_rows(&content.rows, &rows)?;
-        remove_file(&unpacked).map_err(|error| RestoreError::io(&unpacked, error))?;
+        remove_file(&unpacked).map_err(|error| Error::io(&unpacked, error))?;
 
         progress(BackupProgress { step: BackupStep::Replaying, bytes: None });
         let staged = Database::sqlite(&database);
@@ -198,18 +195,18 @@ impl Run<'_> {
                 _ => None,
             };
             self.refuse_by_anchor(&vault, unread).await?;
-            let epoch = vault.ports.store.operator.restore_epoch().await.map_err(unsettled)?;
-            let checkpoint = vault.operator().newest_checkpoint().await.map_err(RestoreError::Unsettled)?;
-            Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint, keyring: vault.anchors.keyring() }))
+            let epoch = vault.ports.store.operator.restore_epoch().await.map_err(Error::unsettled)?;
+            let checkpoint = vault.operator().newest_checkpoint().await.map_err(Error::unsettled)?;
+            Ok::<_, Error>((settled, Anchor { epoch, checkpoint, keyring: vault.anchors.keyring() }))
         };
         let settled = settled.await;
         let closed = vault.close().await;
         let ((present, settled, retired_keys), anchor) = settled?;
-        closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
+        closed.map_err(Error::unsettled)?;
         let anchored = vault.anchors.at(exchange::new_anchor(self.anchor));
         // Create the link first, because the cleanup of an undecided restore finds the new anchor through it.
-        exchange::stage_anchor(staging, self.anchor).map_err(|error| RestoreError::io(staging, error))?;
-        anchored.store(anchor).map_err(RestoreError::Anchor)?;
+        exchange::stage_anchor(staging, self.anchor).map_err(|error| Error::io(staging, error))?;
+        anchored.store(anchor)?;
         Ok(Restored {
             database: self.path.to_owned(),
             instance: vault.instance(),
@@ -226,7 +223,7 @@ impl Run<'_> {
     /// Refuses a backup of another vault than that of the anchor. Also refuses a backup over a database that cannot be
     /// opened (for the reason `unread`) and may belong to another vault. Unless accepted, also refuses a backup that is
     /// older than the anchor.
-    async fn refuse_by_anchor(&self, vault: &OpenVault, unread: Option<&str>) -> Result<(), RestoreError> {
+    async fn refuse_by_anchor(&self, vault: &OpenVault, unread: Option<&str>) -> Result<(), Error> {
         let known = vault.read_anchor(self.anchor);
         // The MAC of the anchor may use a key that the backup does not have yet, or no longer has.
         let is_ours = match &known {
@@ -237,21 +234,12 @@ impl Run<'_> {
             && let AnchorErrorKind::OtherInstance(present) = error.error_kind()
         {
             let (found, present) = (vault.instance().to_string(), present.to_string());
-            return Err(RestoreError::ForeignAnchor {
-                backup: self.archive.path.clone(),
-                found,
-                anchor: self.anchor.to_owned(),
-                present,
-            });
+            let (backup, place) = (self.archive.path.clone(), format!("anchor {} belongs to", self.anchor.display()));
+            return Err(Error::Foreign { backup, found, place, present });
         }
         if let Some(reason) = unread.filter(|_| !is_ours) {
             let (backup, database) = (self.archive.path.clone(), self.path.to_owned());
-            return Err(RestoreError::Unknown {
-                backup,
-                database,
-                reason: reason.to_owned(),
-                anchor: self.anchor.to_owned(),
-            });
+            return Err(Error::Unknown { backup, database, reason: reason.to_owned(), anchor: self.anchor.to_owned() });
         }
         if self.replace {
             return Ok(());
@@ -260,30 +248,25 @@ impl Run<'_> {
         let anchored = match known {
             Ok(None) => return Ok(()),
             Ok(Some(known)) => {
-                if operator.has_checkpoint(known.checkpoint).await.map_err(RestoreError::Unsettled)? {
+                if operator.has_checkpoint(known.checkpoint).await.map_err(Error::unsettled)? {
                     return Ok(());
                 }
                 known.checkpoint.number
             }
             Err(error) => match *error.error_kind() {
                 AnchorErrorKind::NewerKeyring { checkpoint, .. } => checkpoint,
-                _ => return Err(RestoreError::Anchor(error)),
+                _ => return Err(error.into()),
             },
         };
-        let newest = operator.newest_checkpoint().await.map_err(RestoreError::Unsettled)?.number;
+        let newest = operator.newest_checkpoint().await.map_err(Error::unsettled)?.number;
         let (backup, anchor) = (self.archive.path.clone(), self.anchor.to_owned());
-        Err(RestoreError::Older { backup, anchor, anchored, newest })
+        Err(Error::OlderBackup { backup, anchor, anchored, newest })
     }
 
-    fn extract(&self, to: &Path, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<(), RestoreError> {
-        let failed = |error| RestoreError::io(to, error);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
+    fn extract(&self, to: &Path, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<(), Error> {
         let total = self.archive.size;
         let mut tell = |done| progress(BackupProgress { step: BackupStep::Unpacking, bytes: Some((done, total)) });
-        self.archive.extract(&mut file, &mut tell).map_err(|error| match error {
-            ExtractError::Archive(error) => RestoreError::Archive(error),
-            ExtractError::Write(error) => failed(error),
-        })
+        self.archive.extract(to, &mut tell)
     }
 
     /// Applies the state of the database in use to the restored vault, and revokes what must not be reactivated.
@@ -292,7 +275,7 @@ impl Run<'_> {
         vault: &OpenVault,
         present: FileState,
         instance_key: KeyId,
-    ) -> Result<(Present, Settled, Vec<String>), RestoreError> {
+    ) -> Result<(Present, Settled, Vec<String>), Error> {
         let present = match present {
             FileState::Missing => Newer::None,
             FileState::Empty => Newer::Unread(format!("{} is empty", self.path.display())),
@@ -302,19 +285,19 @@ impl Run<'_> {
             Newer::None => (Present::None, 0, false, Vec::new()),
             Newer::Unread(reason) => (Present::Unread(reason), 0, false, Vec::new()),
             Newer::Read { replayed, epoch, same_keys, published } => {
-                withdraw(vault, &replayed).await.map_err(RestoreError::Unsettled)?;
-                vault.inspector(None).record_states().await.map_err(RestoreError::Unsettled)?;
+                withdraw(vault, &replayed).await.map_err(Error::unsettled)?;
+                vault.inspector(None).record_states().await.map_err(Error::unsettled)?;
                 (Present::Read(replayed), epoch, same_keys, published)
             }
         };
         // A signing key may have leaked and been removed since the backup.
-        let retired = vault.federation().retire_others(&published).await.map_err(RestoreError::Unsettled)?;
+        let retired = vault.federation().retire_others(&published).await.map_err(Error::unsettled)?;
         let settled = vault.operator().finish_restore(epoch, !invitations_are_known).await;
-        Ok((present, settled.map_err(RestoreError::Unsettled)?, retired))
+        Ok((present, settled.map_err(Error::unsettled)?, retired))
     }
 
     /// Reads the database in use, if it can be opened.
-    async fn replay(&self, vault: &OpenVault, instance_key: KeyId) -> Result<Newer, RestoreError> {
+    async fn replay(&self, vault: &OpenVault, instance_key: KeyId) -> Result<Newer, Error> {
         let reason = |error: &dyn std::error::Error| {
             let causes = std::iter::successors(Some(error), |error| error.source());
             Newer::Unread(causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
@@ -327,31 +310,31 @@ impl Run<'_> {
             let keys = newer.ports().store.keys.instance().await?;
             let epoch = newer.ports().store.operator.restore_epoch().await?;
             let published = newer.federation().published_keys().await?;
-            Ok::<_, Error>((keys, epoch, published))
+            Ok::<_, vault_core::Error>((keys, epoch, published))
         };
         let (instance, read, key) = (newer.instance(), read.await, newer.database_key.clone());
         let closed = newer.close().await; // before it is read below, so that its log is in the file
         if instance != vault.instance() {
-            return Err(RestoreError::Foreign {
+            return Err(Error::Foreign {
                 backup: self.archive.path.clone(),
                 found: vault.instance().to_string(),
-                database: self.path.to_owned(),
+                place: format!("{} contains", self.path.display()),
                 present: instance.to_string(),
             });
         }
-        let (record, epoch, published) = match closed.map_err(Error::from).and(read) {
+        let (record, epoch, published) = match closed.map_err(vault_core::Error::from).and(read) {
             Ok(read) => read,
             Err(error) => return Ok(reason(&error)),
         };
         let same_keys = record.is_some_and(|record| record.instance_key == instance_key);
         let (Store::Sqlite(store), Some(key)) = (vault.adapter.clone(), key) else {
-            return Err(RestoreError::NotEmbedded);
+            return Err(Error::NotEmbedded("restored"));
         };
         let path = self.path.to_owned();
         let bringing = move || replay(&store, &path, &SqliteKey::from_bytes(key.expose_bytes()), same_keys);
-        match tokio::task::spawn_blocking(bringing).await.map_err(|_| RestoreError::Cancelled)? {
+        match tokio::task::spawn_blocking(bringing).await.map_err(|_| Error::Cancelled)? {
             Ok(replayed) => Ok(Newer::Read { replayed: Box::new(replayed), epoch, same_keys, published }),
-            Err(CopyError::Full(path)) => Err(RestoreError::Full(path)),
+            Err(error @ CopyError::Full(_)) => Err(error.into()),
             Err(error) => Ok(reason(&error)),
         }
     }
@@ -369,7 +352,7 @@ enum Newer {
 }
 
 /// Disables accounts and integrations whose old rights must not be restored, and freezes and thaws namespaces as they were.
-async fn withdraw(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
+async fn withdraw(vault: &OpenVault, replayed: &Replayed) -> Result<(), vault_core::Error> {
     for stale in &replayed.stale_accounts {
         if let (Ok(organization), Ok(account)) = (stale.organization_id.parse(), stale.id.parse()) {
             let account = AccountRef::Id(organization, account);
@@ -401,13 +384,11 @@ async fn withdraw(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
 }
 
 /// A row whose MAC does not verify grants nothing anyway.
-fn unless_powerless(disabled: Result<(), Error>) -> Result<(), Error> {
+fn unless_powerless(disabled: Result<(), vault_core::Error>) -> Result<(), vault_core::Error> {
     match disabled {
-        Err(Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound | Refusal::NoOrganization)) => Ok(()),
+        Err(vault_core::Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound | Refusal::NoOrganization)) => {
+            Ok(())
+        }
         other => other,
     }
-}
-
-fn unsettled(error: StoreError) -> RestoreError {
-    RestoreError::Unsettled(error.into())
 }

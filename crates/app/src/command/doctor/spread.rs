@@ -2,7 +2,8 @@
 
 use super::{Check, Outcome};
 use vault_cli::text::counted;
-use vault_embed::{Distribution, OpenVault, TableDistribution};
+use vault_diesel::{Distribution, TableDistribution};
+use vault_embed::OpenVault;
 
 /// Checks the distribution of the tables, and prepared transactions that were not completed.
 pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use vault_cli::failure::{Doing as _, Failure};
 use vault_cli::output::Output;
 use vault_cli::text::quoted;
-use vault_embed::{RootRotation, RootRotationError, RootState, RootStep};
+use vault_embed::{Error, RootRotation, RootState, RootStep};
 
 #[derive(Serialize)]
 struct Replaced {
@@ -26,9 +26,9 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
     let next = root_key::load_from(settings, "--new-root-key", source).await?;
     let rotation = RootRotation::begin(current, next, settings.database.clone()).await;
     let mut rotation =
-        rotation.map_err(|error| failure(settings, error)).doing(|| "replace the root key".to_owned())?;
+        rotation.map_err(|error| compose::failure(settings, error)).doing(|| "replace the root key".to_owned())?;
     let done = take_steps(&mut rotation).await.map_err(|error| {
-        let failure = failure(settings, error);
+        let failure = compose::failure(settings, error);
         failure.noting("the old or the new root key decrypts the vault. Run the command again: it continues")
     });
     let (old, new, state) = (rotation.current(), rotation.next(), rotation.state());
@@ -49,7 +49,7 @@ pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Outpu
     output.print(&replaced, &text)
 }
 
-async fn take_steps(rotation: &mut RootRotation) -> Result<(), RootRotationError> {
+async fn take_steps(rotation: &mut RootRotation) -> Result<(), Error> {
     let next = rotation.next();
     while let Some(step) = rotation.step().await? {
         match step {
@@ -59,13 +59,6 @@ async fn take_steps(rotation: &mut RootRotation) -> Result<(), RootRotationError
         }
     }
     Ok(())
-}
-
-fn failure(settings: &Settings, error: RootRotationError) -> Failure {
-    match error {
-        RootRotationError::Opening(error) => compose::failure(settings, error),
-        error => error.into(),
-    }
 }
 
 fn text(settings: &Settings, source: &RootKeySource, replaced: &Replaced) -> String {
