@@ -386,7 +386,7 @@ pub fn npm_file(path: &str) -> PathBuf {
     assert!(
         file.exists(),
         "{} is missing. tests/run installs it; so does: npm install --prefix target/tools --no-save azurite@3 \
-         axe-core@4 typescript@5",
+         axe-core@4 typescript@5 @biomejs/biome@2.6.8",
         file.display()
     );
     file

@@ -193,6 +193,14 @@ fn scripts_are_well_typed() {
 }
 
 #[test]
+fn scripts_and_styles_are_formatted() {
+    let mut check = Command::new("node");
+    check.arg(npm_file("@biomejs/biome/bin/biome")).args(["ci", "."]);
+    let run = Run::of(check.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http")));
+    assert_eq!(run.status, Some(0), "{}", run.stderr);
+}
+
+#[test]
 fn pasted_examples_fill_form_of_each_type() {
     let stage = Stage::start();
     let (_, session) = stage.sign_in("editor");

@@ -14,7 +14,8 @@ import { ZONE } from './times.js';
 /** @typedef {import('./api.js').Session} Session */
 
 /** @param {import('./api.js').Problem} problem */
-const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
+const explain = ({ code }) =>
+  code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
 
 /**
  * The text of a notice, with its account.
@@ -22,7 +23,9 @@ const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was us
  * @param {Map<string, string>} emails of users, by their ids
  */
 export function noticeText({ account, detail }, emails) {
-  return account ? h('span', null, h('strong', null, emails.get(account) ?? 'A user whose account is deleted'), `: ${detail}`) : h('span', null, h('strong', null, 'You'), `: ${detail}`);
+  return account
+    ? h('span', null, h('strong', null, emails.get(account) ?? 'A user whose account is deleted'), `: ${detail}`)
+    : h('span', null, h('strong', null, 'You'), `: ${detail}`);
 }
 
 /**
@@ -41,8 +44,24 @@ async function emails({ notices }) {
  * @param {string} agent
  */
 function clientName(agent) {
-  const names = [['Edg/', 'Edge'], ['OPR/', 'Opera'], ['Firefox/', 'Firefox'], ['Chrome/', 'Chrome'], ['Safari/', 'Safari'], ['orgvault/', 'orgvault'], ['curl/', 'curl']];
-  const systems = [['Android', 'Android'], ['iPhone', 'iPhone'], ['iPad', 'iPad'], ['Windows', 'Windows'], ['Mac OS X', 'macOS'], ['CrOS', 'ChromeOS'], ['Linux', 'Linux']];
+  const names = [
+    ['Edg/', 'Edge'],
+    ['OPR/', 'Opera'],
+    ['Firefox/', 'Firefox'],
+    ['Chrome/', 'Chrome'],
+    ['Safari/', 'Safari'],
+    ['orgvault/', 'orgvault'],
+    ['curl/', 'curl'],
+  ];
+  const systems = [
+    ['Android', 'Android'],
+    ['iPhone', 'iPhone'],
+    ['iPad', 'iPad'],
+    ['Windows', 'Windows'],
+    ['Mac OS X', 'macOS'],
+    ['CrOS', 'ChromeOS'],
+    ['Linux', 'Linux'],
+  ];
   const found = (/** @type {string[][]} */ list) => list.find(([mark = '']) => agent.includes(mark))?.[1];
   const [name, system] = [found(names), found(systems)];
   return name ? [name, system].filter(Boolean).join(' on ') : agent;
@@ -54,10 +73,16 @@ class Account extends Page {
   }
 
   async content() {
-    const [{ body: account }, { body: sessions }] = await Promise.all([call('GET', '/account'), call('GET', '/account/sessions')]);
+    const [{ body: account }, { body: sessions }] = await Promise.all([
+      call('GET', '/account'),
+      call('GET', '/account/sessions'),
+    ]);
     session.update(account);
     return [
-      this.#notices(account, await emails(account)), this.#overview(account), this.#sessions(sessions), this.#appearance(),
+      this.#notices(account, await emails(account)),
+      this.#overview(account),
+      this.#sessions(sessions),
+      this.#appearance(),
     ];
   }
 
@@ -67,7 +92,14 @@ class Account extends Page {
    */
   #notices({ notices }, emails) {
     if (!notices.length) return null;
-    return section('Notices', h('ul', { class: 'notices' }, notices.map((notice) => h('li', null, notice.at ? [time(notice.at), ': '] : [], noticeText(notice, emails)))));
+    return section(
+      'Notices',
+      h(
+        'ul',
+        { class: 'notices' },
+        notices.map((notice) => h('li', null, notice.at ? [time(notice.at), ': '] : [], noticeText(notice, emails))),
+      ),
+    );
   }
 
   #appearance() {
@@ -79,7 +111,8 @@ class Account extends Page {
   /** @param {import('./api.js').OwnAccount} account */
   #overview(account) {
     const few = account.recovery_codes_left <= 3;
-    return section('Sign-in',
+    return section(
+      'Sign-in',
       facts([
         ['E-mail', account.email],
         ['Organization', account.organization],
@@ -87,91 +120,191 @@ class Account extends Page {
         ['Authenticator set up', time(account.passcode_enrolled_at)],
         ['Recovery codes left', few ? badge(String(account.recovery_codes_left), 'warn') : account.recovery_codes_left],
       ]),
-      h('div', { class: 'buttons' },
+      h(
+        'div',
+        { class: 'buttons' },
         h('button', { type: 'button', onclick: () => this.#password() }, 'Change password'),
         h('button', { type: 'button', onclick: () => this.#passcode() }, 'Change authenticator'),
-        h('button', { type: 'button', onclick: () => this.#recovery() }, 'New recovery codes')));
+        h('button', { type: 'button', onclick: () => this.#recovery() }, 'New recovery codes'),
+      ),
+    );
   }
 
   /** @param {Session[]} sessions */
   #sessions(sessions) {
-    return section('Sessions', table('Sessions', [
-      ['Started', ({ created_at: at, current }) => [time(at), ' ', current && badge('this session', 'good')]],
-      ['Network', ({ network }) => network],
-      ['Client', ({ client = '' }) => h('span', { title: client }, clientName(client))],
-      ['Last used', ({ last_used_at: at }) => time(at)],
-      ['Ends', ({ expires_at: at }) => time(at)],
-      ['(Actions)', (one) => one.current ? null : h('div', { class: 'buttons' }, h('button', {
-        type: 'button', class: 'quiet danger', 'aria-label': `End the session from ${one.network}`, onclick: () => confirm({
-          heading: 'End this session?', text: [`The session from ${one.network} stops working immediately.`], submit: 'End session', busy: 'Ending…',
-          act: async () => {
-            await call('DELETE', `/account/sessions/${one.id}`);
-            await this.done('Ended the session.');
-          },
-        }),
-      }, 'End'))],
-    ], sessions, 'No sessions.'));
+    return section(
+      'Sessions',
+      table(
+        'Sessions',
+        [
+          ['Started', ({ created_at: at, current }) => [time(at), ' ', current && badge('this session', 'good')]],
+          ['Network', ({ network }) => network],
+          ['Client', ({ client = '' }) => h('span', { title: client }, clientName(client))],
+          ['Last used', ({ last_used_at: at }) => time(at)],
+          ['Ends', ({ expires_at: at }) => time(at)],
+          [
+            '(Actions)',
+            (one) =>
+              one.current
+                ? null
+                : h(
+                    'div',
+                    { class: 'buttons' },
+                    h(
+                      'button',
+                      {
+                        type: 'button',
+                        class: 'quiet danger',
+                        'aria-label': `End the session from ${one.network}`,
+                        onclick: () =>
+                          confirm({
+                            heading: 'End this session?',
+                            text: [`The session from ${one.network} stops working immediately.`],
+                            submit: 'End session',
+                            busy: 'Ending…',
+                            act: async () => {
+                              await call('DELETE', `/account/sessions/${one.id}`);
+                              await this.done('Ended the session.');
+                            },
+                          }),
+                      },
+                      'End',
+                    ),
+                  ),
+          ],
+        ],
+        sessions,
+        'No sessions.',
+      ),
+    );
   }
 
   #password() {
     const proof = proofFields();
     const password = newPassword('/new_password');
     const fields = [proof.password, proof.passcode, ...password.fields];
-    openDialog('Change password', (close) => [form({
-      fields: () => fields, content: [h('p', { class: 'hint' }, 'All your other sessions end.'), ...fields.map(({ row }) => row)], submit: 'Change password', busy: 'Changing…', explain,
-      send: async () => {
-        await call('POST', '/account/password', { body: { password: proof.password.read(), passcode: proof.passcode.read(), new_password: password.first.read() } });
-        close();
-        await this.done('Changed the password and ended all other sessions.');
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]);
+    openDialog('Change password', (close) => [
+      form({
+        fields: () => fields,
+        content: [h('p', { class: 'hint' }, 'All your other sessions end.'), ...fields.map(({ row }) => row)],
+        submit: 'Change password',
+        busy: 'Changing…',
+        explain,
+        send: async () => {
+          await call('POST', '/account/password', {
+            body: {
+              password: proof.password.read(),
+              passcode: proof.passcode.read(),
+              new_password: password.first.read(),
+            },
+          });
+          close();
+          await this.done('Changed the password and ended all other sessions.');
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]);
   }
 
   #passcode() {
     const proof = proofFields();
-    const dialog = openDialog('Change authenticator', (close) => [form({
-      fields: () => [proof.password, proof.passcode],
-      content: [h('p', { class: 'hint' }, 'Your current authenticator works until you confirm the new one. Then all your other sessions end.'), proof.password.row, proof.passcode.row],
-      submit: 'Continue', busy: 'One moment…', explain,
-      send: async () => {
-        const { body } = await call('POST', '/account/passcode', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
-        const first = field({ label: 'Passcode of the new secret', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true, hint: 'The six digits that the app shows now.', parse: passcode });
-        const confirmed = form({
-          fields: () => [first], content: [authenticator(body.totp), first.row], submit: 'Finish', busy: 'One moment…',
-          send: async () => {
-            await call('POST', '/account/passcode/confirm', { body: { passcode: first.read() } });
-            close();
-            await this.done('Changed the authenticator and ended all other sessions. Delete the old entry in the app.');
-          },
-          buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-        });
-        dialog.querySelector('form')?.replaceWith(confirmed);
-        first.control.focus();
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]);
+    const dialog = openDialog('Change authenticator', (close) => [
+      form({
+        fields: () => [proof.password, proof.passcode],
+        content: [
+          h(
+            'p',
+            { class: 'hint' },
+            'Your current authenticator works until you confirm the new one. Then all your other sessions end.',
+          ),
+          proof.password.row,
+          proof.passcode.row,
+        ],
+        submit: 'Continue',
+        busy: 'One moment…',
+        explain,
+        send: async () => {
+          const { body } = await call('POST', '/account/passcode', {
+            body: { password: proof.password.read(), passcode: proof.passcode.read() },
+          });
+          const first = field({
+            label: 'Passcode of the new secret',
+            pointer: '/passcode',
+            required: true,
+            autocomplete: 'one-time-code',
+            inputmode: 'numeric',
+            mono: true,
+            hint: 'The six digits that the app shows now.',
+            parse: passcode,
+          });
+          const confirmed = form({
+            fields: () => [first],
+            content: [authenticator(body.totp), first.row],
+            submit: 'Finish',
+            busy: 'One moment…',
+            send: async () => {
+              await call('POST', '/account/passcode/confirm', { body: { passcode: first.read() } });
+              close();
+              await this.done(
+                'Changed the authenticator and ended all other sessions. Delete the old entry in the app.',
+              );
+            },
+            buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+          });
+          dialog.querySelector('form')?.replaceWith(confirmed);
+          first.control.focus();
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]);
   }
 
   #recovery() {
     const proof = proofFields();
-    const dialog = openDialog('New recovery codes', (close, once) => [form({
-      fields: () => [proof.password, proof.passcode],
-      content: [h('p', { class: 'hint' }, 'Your current recovery codes stop working, and all your other sessions end.'), proof.password.row, proof.passcode.row],
-      submit: 'Create new codes', busy: 'One moment…', explain,
-      send: async () => {
-        const { body } = await call('POST', '/account/recovery-codes', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
-        once();
-        const done = h('button', { type: 'button', class: 'primary', onclick: () => {
-          close();
-          void this.done('Created new recovery codes and ended all other sessions.');
-        } }, 'I’ve saved these codes');
-        dialog.querySelector('form')?.replaceWith(h('div', { class: 'page-body' }, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
-        announce('New recovery codes are shown.');
-        done.focus();
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]);
+    const dialog = openDialog('New recovery codes', (close, once) => [
+      form({
+        fields: () => [proof.password, proof.passcode],
+        content: [
+          h('p', { class: 'hint' }, 'Your current recovery codes stop working, and all your other sessions end.'),
+          proof.password.row,
+          proof.passcode.row,
+        ],
+        submit: 'Create new codes',
+        busy: 'One moment…',
+        explain,
+        send: async () => {
+          const { body } = await call('POST', '/account/recovery-codes', {
+            body: { password: proof.password.read(), passcode: proof.passcode.read() },
+          });
+          once();
+          const done = h(
+            'button',
+            {
+              type: 'button',
+              class: 'primary',
+              onclick: () => {
+                close();
+                void this.done('Created new recovery codes and ended all other sessions.');
+              },
+            },
+            'I’ve saved these codes',
+          );
+          dialog
+            .querySelector('form')
+            ?.replaceWith(
+              h(
+                'div',
+                { class: 'page-body' },
+                recoveryCodes(body.recovery_codes, session.account().email),
+                h('div', { class: 'buttons' }, done),
+              ),
+            );
+          announce('New recovery codes are shown.');
+          done.focus();
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]);
   }
 }
 

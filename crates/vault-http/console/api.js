@@ -96,13 +96,20 @@ export async function call(method, path, { body, headers = {}, open = false, tok
   let text;
   try {
     response = await fetch(base + path, {
-      method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: 'omit', cache: 'no-store', redirect: 'error', keepalive, signal: AbortSignal.timeout(TIMEOUT),
+      method,
+      headers: sent,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: 'omit',
+      cache: 'no-store',
+      redirect: 'error',
+      keepalive,
+      signal: AbortSignal.timeout(TIMEOUT),
     });
     text = await response.text();
   } catch {
     throw new Problem(0, {
-      code: 'unreachable', title: 'The server did not answer',
+      code: 'unreachable',
+      title: 'The server did not answer',
       detail: `Check your connection and try again.${method === 'GET' ? '' : ' The server may have made the change.'}`,
     });
   }
@@ -142,7 +149,12 @@ export function path(...segments) {
  * @param {Record<string, string | string[] | undefined | null>} values
  */
 export function query(values) {
-  const pairs = Object.entries(values).flatMap(([name, value]) => [value ?? ''].flat().filter(Boolean).map((one) => [name, one]));
+  const pairs = Object.entries(values).flatMap(([name, value]) =>
+    [value ?? '']
+      .flat()
+      .filter(Boolean)
+      .map((one) => [name, one]),
+  );
   const text = new URLSearchParams(pairs).toString();
   return text ? `?${text}` : '';
 }

@@ -21,15 +21,39 @@ const ROUTES = [
   { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./enrol.js'), who: 'anonymous' },
   { pattern: /^\/overview$/, element: 'ov-overview', load: () => import('./overview.js') },
   { pattern: /^\/credentials$/, element: 'ov-credentials', load: () => import('./credentials.js') },
-  { pattern: /^\/credentials\/new$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
+  {
+    pattern: /^\/credentials\/new$/,
+    element: 'ov-credential-form',
+    load: () => import('./credential-form.js'),
+    who: 'writer',
+  },
   { pattern: /^\/credentials\/([^/]+)$/, element: 'ov-credential', load: () => import('./credential.js') },
-  { pattern: /^\/credentials\/([^/]+)\/(replace|match)$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
-  { pattern: /^\/credentials\/([^/]+)\/rotate$/, element: 'ov-rotation', load: () => import('./rotation.js'), who: 'writer' },
-  { pattern: /^\/credentials\/([^/]+)\/trust$/, element: 'ov-provider-trust', load: () => import('./provider-trust.js') },
+  {
+    pattern: /^\/credentials\/([^/]+)\/(replace|match)$/,
+    element: 'ov-credential-form',
+    load: () => import('./credential-form.js'),
+    who: 'writer',
+  },
+  {
+    pattern: /^\/credentials\/([^/]+)\/rotate$/,
+    element: 'ov-rotation',
+    load: () => import('./rotation.js'),
+    who: 'writer',
+  },
+  {
+    pattern: /^\/credentials\/([^/]+)\/trust$/,
+    element: 'ov-provider-trust',
+    load: () => import('./provider-trust.js'),
+  },
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
-  { pattern: /^\/integrations\/([^/]+)$/, element: 'ov-integration', load: () => import('./integration.js'), who: 'admin' },
+  {
+    pattern: /^\/integrations\/([^/]+)$/,
+    element: 'ov-integration',
+    load: () => import('./integration.js'),
+    who: 'admin',
+  },
   { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./namespaces.js'), who: 'admin' },
   { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./receivers.js'), who: 'admin' },
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
@@ -84,15 +108,28 @@ class App extends HTMLElement {
 
   connectedCallback() {
     this.replaceChildren(
-      h('a', { class: 'skip', href: '#main', onclick: (/** @type {Event} */ event) => {
-        event.preventDefault();
-        this.#focus();
-      } }, 'Skip to the content'),
-      this.#top, this.#warning, h('div', { class: 'page' }, this.#head, this.#kept, this.#main),
-      h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }));
+      h(
+        'a',
+        {
+          class: 'skip',
+          href: '#main',
+          onclick: (/** @type {Event} */ event) => {
+            event.preventDefault();
+            this.#focus();
+          },
+        },
+        'Skip to the content',
+      ),
+      this.#top,
+      this.#warning,
+      h('div', { class: 'page' }, this.#head, this.#kept, this.#main),
+      h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }),
+    );
     history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => void this.#route(true));
-    addEventListener('readdressed', () => { this.#address = location.hash; });
+    addEventListener('readdressed', () => {
+      this.#address = location.hash;
+    });
     addEventListener('rotation-safe', (event) => {
       const { address, namespace } = /** @type {CustomEvent} */ (event).detail;
       this.#safe.set(address, namespace);
@@ -100,12 +137,17 @@ class App extends HTMLElement {
       announce(`${namespace}: no job can use the old key any more.`);
     });
     addEventListener('beforeprint', () => this.#sheet());
-    for (const event of ['started', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
+    for (const event of ['started', 'extended', 'resumed', 'updated'])
+      session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
     addEventListener('pagehide', () => session.leave());
     // A page that comes back as it was has its session still.
-    addEventListener('pageshow', ({ persisted }) => { if (persisted) session.takeOver(); });
-    addEventListener('beforeunload', (event) => { if (this.#hasTyped()) event.preventDefault(); });
+    addEventListener('pageshow', ({ persisted }) => {
+      if (persisted) session.takeOver();
+    });
+    addEventListener('beforeunload', (event) => {
+      if (this.#hasTyped()) event.preventDefault();
+    });
     addEventListener('keydown', (event) => this.#shortcut(event));
     setInterval(() => this.#tick(), 1000);
     void this.#start();
@@ -114,7 +156,7 @@ class App extends HTMLElement {
   /** Shows the first page: with the session that a reload left, or that another tab has. */
   async #start() {
     const kept = session.takeOver();
-    if (kept && await this.#resume(kept)) return;
+    if (kept && (await this.#resume(kept))) return;
     this.#frame();
     void this.#route(false);
     const shared = await session.requestShared();
@@ -187,33 +229,81 @@ class App extends HTMLElement {
   #shortcut(event) {
     const control = event.ctrlKey || event.metaKey;
     const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea, select');
-    const wanted = (control && event.key.toLowerCase() === 'k') || (event.key === '/' && !control && !event.altKey && !typing);
+    const wanted =
+      (control && event.key.toLowerCase() === 'k') || (event.key === '/' && !control && !event.altKey && !typing);
     if (!wanted || !session.token() || openDialogs().length) return;
     event.preventDefault();
     this.#find();
   }
 
   #find() {
-    const places = PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }));
+    const places = PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({
+      href,
+      name,
+    }));
     void import('./find.js').then(({ find }) => find(places, [...this.#recent].reverse(), () => void this.#signOut()));
   }
 
   /** Lists the pages to return to: those that hold something typed and are not shown, and rotations that can be finished. */
   #showKept() {
-    const drop = (/** @type {Map<string, unknown>} */ kept, /** @type {string} */ address, /** @type {string} */ verb, /** @type {string} */ name) => h('button', { type: 'button', class: 'quiet', 'aria-label': `${verb} ${name}`, onclick: () => {
-      kept.delete(address);
-      this.#showKept();
-      this.#focus();
-    } }, verb);
+    const drop = (
+      /** @type {Map<string, unknown>} */ kept,
+      /** @type {string} */ address,
+      /** @type {string} */ verb,
+      /** @type {string} */ name,
+    ) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'aria-label': `${verb} ${name}`,
+          onclick: () => {
+            kept.delete(address);
+            this.#showKept();
+            this.#focus();
+          },
+        },
+        verb,
+      );
     this.#kept.replaceChildren(
-      ...[...this.#drafts].map(([address, page]) => h('p', { class: 'note warn' }, 'Not saved yet: ', h('a', { href: address }, page.name), ' ', drop(this.#drafts, address, 'Discard', page.name))),
-      ...[...this.#safe].map(([address, namespace]) => h('p', { class: 'note good' }, h('span', null, h('strong', { translate: 'no' }, namespace), ': no job can use the old key any more. You can disable it.'), h('a', { href: address }, 'Continue rotation'), ' ', drop(this.#safe, address, 'Dismiss', namespace))));
+      ...[...this.#drafts].map(([address, page]) =>
+        h(
+          'p',
+          { class: 'note warn' },
+          'Not saved yet: ',
+          h('a', { href: address }, page.name),
+          ' ',
+          drop(this.#drafts, address, 'Discard', page.name),
+        ),
+      ),
+      ...[...this.#safe].map(([address, namespace]) =>
+        h(
+          'p',
+          { class: 'note good' },
+          h(
+            'span',
+            null,
+            h('strong', { translate: 'no' }, namespace),
+            ': no job can use the old key any more. You can disable it.',
+          ),
+          h('a', { href: address }, 'Continue rotation'),
+          ' ',
+          drop(this.#safe, address, 'Dismiss', namespace),
+        ),
+      ),
+    );
     this.#kept.hidden = !this.#kept.hasChildNodes();
   }
 
   /** The frame of the page. */
   #frame() {
-    const brand = h('a', { class: 'brand', href: `#${HOME}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
+    const brand = h(
+      'a',
+      { class: 'brand', href: `#${HOME}` },
+      h('span', { class: 'mark', 'aria-hidden': 'true' }),
+      'OrgVault',
+    );
     document.body.classList.toggle('signed-in', Boolean(session.token()));
     if (!session.token()) {
       this.#top.replaceChildren(h('header', { class: 'bar' }, brand));
@@ -222,24 +312,101 @@ class App extends HTMLElement {
     }
     const { email, organization, role } = session.account();
     this.#top.replaceChildren(
-      h('header', { class: 'bar' }, brand,
+      h(
+        'header',
+        { class: 'bar' },
+        brand,
         h('span', { class: 'organization' }, organization),
-        h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('span', { class: 'who' }, ...menu(email, [
-          h('p', { class: 'menu-head' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)), this.#left,
-          h('button', { type: 'button', onclick: () => go('#/account') }, 'Your account'),
-          ...THEMES.map(([name, text]) => h('button', { type: 'button', 'aria-pressed': String(theme() === name), onclick: () => {
-            chooseTheme(name);
-            this.#frame();
-            /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
-          } }, `Theme: ${text}`)),
-          h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out')], [{ class: 'account quiet', 'aria-label': `${email}, account menu`, title: email }, h('span', { class: 'email' }, email)]))),
-      h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
-        PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
-          // The address is the same, but the data may have changed.
-          if (location.hash === href) void this.#route(true);
-        } }, name, href === '#/account' && this.#notices()))),
-        h('li', null, h('button', { type: 'button', class: 'help', onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()) }, 'Keys and help')))));
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet find-button',
+            'aria-label': 'Find',
+            'aria-keyshortcuts': 'Control+K /',
+            onclick: () => this.#find(),
+          },
+          'Find',
+          h('kbd', { 'aria-hidden': 'true' }, '/'),
+        ),
+        h(
+          'span',
+          { class: 'who' },
+          ...menu(
+            email,
+            [
+              h(
+                'p',
+                { class: 'menu-head' },
+                h('span', { class: 'email' }, email),
+                h('span', { class: 'badge plain' }, role),
+              ),
+              this.#left,
+              h('button', { type: 'button', onclick: () => go('#/account') }, 'Your account'),
+              ...THEMES.map(([name, text]) =>
+                h(
+                  'button',
+                  {
+                    type: 'button',
+                    'aria-pressed': String(theme() === name),
+                    onclick: () => {
+                      chooseTheme(name);
+                      this.#frame();
+                      /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
+                    },
+                  },
+                  `Theme: ${text}`,
+                ),
+              ),
+              h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out'),
+            ],
+            [
+              { class: 'account quiet', 'aria-label': `${email}, account menu`, title: email },
+              h('span', { class: 'email' }, email),
+            ],
+          ),
+        ),
+      ),
+      h(
+        'nav',
+        { class: 'places', 'aria-label': 'Console' },
+        h(
+          'ul',
+          null,
+          PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) =>
+            h(
+              'li',
+              null,
+              h(
+                'a',
+                {
+                  href,
+                  onclick: () => {
+                    // The address is the same, but the data may have changed.
+                    if (location.hash === href) void this.#route(true);
+                  },
+                },
+                name,
+                href === '#/account' && this.#notices(),
+              ),
+            ),
+          ),
+          h(
+            'li',
+            null,
+            h(
+              'button',
+              {
+                type: 'button',
+                class: 'help',
+                onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()),
+              },
+              'Keys and help',
+            ),
+          ),
+        ),
+      ),
+    );
     if (!this.#listens) void import('./keys.js').then(({ listen }) => listen());
     this.#listens = true;
     this.#mark();
@@ -248,17 +415,32 @@ class App extends HTMLElement {
   /** How many notices the own account has that are new. */
   #notices() {
     const fresh = session.account().notices.filter(({ at }) => !at || Date.now() - Date.parse(at) < FRESH).length;
-    return fresh > 0 && [' ', h('span', { class: 'badge warn' }, fresh, h('span', { class: 'hidden' }, fresh === 1 ? ' notice' : ' notices'))];
+    return (
+      fresh > 0 && [
+        ' ',
+        h('span', { class: 'badge warn' }, fresh, h('span', { class: 'hidden' }, fresh === 1 ? ' notice' : ' notices')),
+      ]
+    );
   }
 
   /** Writes whose data a printed page shows, since when, and with what filters. */
   #sheet() {
     const filters = [...this.#main.querySelectorAll('.filters .field')].flatMap((row) => {
       const control = row.querySelector('input, select');
-      const value = control instanceof HTMLSelectElement ? control.value && control.selectedOptions[0]?.textContent : control instanceof HTMLInputElement ? control.value : '';
+      const value =
+        control instanceof HTMLSelectElement
+          ? control.value && control.selectedOptions[0]?.textContent
+          : control instanceof HTMLInputElement
+            ? control.value
+            : '';
       return value ? [`${row.querySelector('label')?.firstChild?.textContent}: ${value}`] : [];
     });
-    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${ZONE})`, ...filters].join('. ') : '';
+    this.#head.textContent = session.token()
+      ? [
+          `${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${ZONE})`,
+          ...filters,
+        ].join('. ')
+      : '';
   }
 
   /** Marks the place that is shown. */
@@ -279,7 +461,9 @@ class App extends HTMLElement {
       await call('POST', '/logout');
     } catch {
       // Without an answer the session may last until its end; the token is forgotten all the same.
-      session.end('Signed out in this browser. The server did not answer, so the session may be valid until it expires.');
+      session.end(
+        'Signed out in this browser. The server did not answer, so the session may be valid until it expires.',
+      );
     }
     session.end('You are signed out.');
   }
@@ -300,8 +484,18 @@ class App extends HTMLElement {
     this.#warning.hidden = due === 0;
     if (due === 0) return;
     if (!this.#warning.hasChildNodes() || this.#said === 0) {
-      this.#warning.replaceChildren(h('p', null, 'Your session ends at ', h('strong', null, clock(session.endsAt())), ', in ', h('strong', { class: 'count' }), '. What you have typed stays.'),
-        h('button', { type: 'button', onclick: () => extendSession() }, 'Stay signed in'));
+      this.#warning.replaceChildren(
+        h(
+          'p',
+          null,
+          'Your session ends at ',
+          h('strong', null, clock(session.endsAt())),
+          ', in ',
+          h('strong', { class: 'count' }),
+          '. What you have typed stays.',
+        ),
+        h('button', { type: 'button', onclick: () => extendSession() }, 'Stay signed in'),
+      );
     }
     const remaining = this.#warning.querySelector('.count');
     if (remaining) remaining.textContent = duration(left);
@@ -348,8 +542,14 @@ class App extends HTMLElement {
       try {
         await found.load();
       } catch {
-        const problem = new Problem(0, { title: 'This page cannot be loaded', detail: 'The server did not answer. Check your connection and try again.' });
-        this.#main.replaceChildren(problemNote(problem), h('p', null, h('button', { type: 'button', onclick: () => location.reload() }, 'Try again')));
+        const problem = new Problem(0, {
+          title: 'This page cannot be loaded',
+          detail: 'The server did not answer. Check your connection and try again.',
+        });
+        this.#main.replaceChildren(
+          problemNote(problem),
+          h('p', null, h('button', { type: 'button', onclick: () => location.reload() }, 'Try again')),
+        );
         this.#address = '';
         return;
       }
@@ -413,7 +613,10 @@ class NotPermitted extends Page {
   }
 
   async content() {
-    return [h('p', { class: 'empty' }, 'Your role does not permit this. Ask an admin of your organization.'), h('p', { class: 'buttons' }, h('a', { class: 'button', href: `#${HOME}` }, 'Overview'))];
+    return [
+      h('p', { class: 'empty' }, 'Your role does not permit this. Ask an admin of your organization.'),
+      h('p', { class: 'buttons' }, h('a', { class: 'button', href: `#${HOME}` }, 'Overview')),
+    ];
   }
 }
 

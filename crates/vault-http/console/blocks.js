@@ -19,23 +19,57 @@ import { problemNote } from './parts.js';
  */
 export function table(caption, columns, rows, empty, head, group) {
   if (!rows.length) return h('p', { class: 'empty' }, empty);
-  const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
-  return h('div', { class: 'table' }, h('table', null,
-    h('caption', { class: 'hidden' }, caption),
-    h('thead', null, h('tr', null, columns.map(([heading, , style]) => {
-      const own = head?.(heading);
-      return h('th', { scope: 'col', 'aria-sort': own?.sort, class: style }, own ? own.content : named(heading));
-    }))),
-    h('tbody', null, rows.map((row, number) => {
-      const before = rows[number - 1];
-      const above = group && (!before || group(before) !== group(row)) && h('tr', { class: 'group-row' }, h('th', { scope: 'colgroup', colspan: columns.length }, group(row)));
-      return [above, h('tr', null, columns.map(([heading, cell, style], index) => {
-        const content = cell(row);
-        const label = heading.startsWith('(') ? null : heading;
-        const box = h('div', null, content);
-        return index === 0 ? h('th', { scope: 'row', 'data-label': label, class: style }, box) : h('td', { 'data-label': label, class: style }, box);
-      }))];
-    }).flat())));
+  const named = (/** @type {string} */ heading) =>
+    heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
+  return h(
+    'div',
+    { class: 'table' },
+    h(
+      'table',
+      null,
+      h('caption', { class: 'hidden' }, caption),
+      h(
+        'thead',
+        null,
+        h(
+          'tr',
+          null,
+          columns.map(([heading, , style]) => {
+            const own = head?.(heading);
+            return h('th', { scope: 'col', 'aria-sort': own?.sort, class: style }, own ? own.content : named(heading));
+          }),
+        ),
+      ),
+      h(
+        'tbody',
+        null,
+        rows
+          .map((row, number) => {
+            const before = rows[number - 1];
+            const above =
+              group &&
+              (!before || group(before) !== group(row)) &&
+              h('tr', { class: 'group-row' }, h('th', { scope: 'colgroup', colspan: columns.length }, group(row)));
+            return [
+              above,
+              h(
+                'tr',
+                null,
+                columns.map(([heading, cell, style], index) => {
+                  const content = cell(row);
+                  const label = heading.startsWith('(') ? null : heading;
+                  const box = h('div', null, content);
+                  return index === 0
+                    ? h('th', { scope: 'row', 'data-label': label, class: style }, box)
+                    : h('td', { 'data-label': label, class: style }, box);
+                }),
+              ),
+            ];
+          })
+          .flat(),
+      ),
+    ),
+  );
 }
 
 /**
@@ -43,7 +77,11 @@ export function table(caption, columns, rows, empty, head, group) {
  * @param {[string, Child | Child[]][]} entries
  */
 export function facts(entries) {
-  return h('dl', { class: 'facts' }, entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
+  return h(
+    'dl',
+    { class: 'facts' },
+    entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))),
+  );
 }
 
 /**
@@ -51,7 +89,13 @@ export function facts(entries) {
  * @param {[string, Child, Child[]][]} entries
  */
 export function strip(entries) {
-  return h('dl', { class: 'strip' }, entries.map(([name, value, more]) => h('div', null, h('dt', null, name), h('dd', null, h('strong', null, value)), h('dd', { class: 'hint' }, more))));
+  return h(
+    'dl',
+    { class: 'strip' },
+    entries.map(([name, value, more]) =>
+      h('div', null, h('dt', null, name), h('dd', null, h('strong', null, value)), h('dd', { class: 'hint' }, more)),
+    ),
+  );
 }
 
 /**
@@ -93,7 +137,11 @@ export async function paged(first, view, noun) {
       announce(`Page ${before.length + 1}.`);
       scrollTo(0, 0);
       // A button that leads nowhere any more gives the focus to the other.
-      if (document.activeElement === document.body || (document.activeElement instanceof HTMLButtonElement && document.activeElement.disabled)) (next.disabled ? previous : next).focus({ preventScroll: true });
+      if (
+        document.activeElement === document.body ||
+        (document.activeElement instanceof HTMLButtonElement && document.activeElement.disabled)
+      )
+        (next.disabled ? previous : next).focus({ preventScroll: true });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       list.replaceChildren(problemNote(error));

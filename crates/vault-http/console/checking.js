@@ -17,7 +17,9 @@ export async function checkOne(id) {
   const health = (/** @type {Version[]} */ versions) => versions.find(({ version }) => version === number)?.health;
   await call('POST', `${path}/check`, { body: { version: number } });
   for (let poll = 0; poll < POLLS; poll += 1) {
-    await new Promise((resolve) => { setTimeout(resolve, POLL); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL);
+    });
     const now = health(await found());
     if (now && now.checked_at !== health(before)?.checked_at) return healthText(now);
   }
@@ -39,12 +41,16 @@ export async function check(page, id, version) {
   const path = `/organization-vault/${id}`;
   try {
     const { body: before } = await call('GET', `${path}/versions`);
-    const number = version ?? before.find((/** @type {Version} */ { state }) => state === 'staged')?.version ?? before[0].version;
-    const checkedAt = (/** @type {Version[]} */ versions) => versions.find((one) => one.version === number)?.health?.checked_at;
+    const number =
+      version ?? before.find((/** @type {Version} */ { state }) => state === 'staged')?.version ?? before[0].version;
+    const checkedAt = (/** @type {Version[]} */ versions) =>
+      versions.find((one) => one.version === number)?.health?.checked_at;
     await call('POST', `${path}/check`, { body: { version: number } });
     page.say(`Checking version ${number} with its storage provider…`, '');
     for (let poll = 0; poll < POLLS && page.isConnected; poll += 1) {
-      await new Promise((resolve) => { setTimeout(resolve, POLL); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, POLL);
+      });
       const { body: versions } = await call('GET', `${path}/versions`);
       if (checkedAt(versions) !== checkedAt(before)) {
         const health = versions.find((/** @type {Version} */ one) => one.version === number).health;
@@ -57,7 +63,12 @@ export async function check(page, id, version) {
     page.say('No result yet. Reload this page later: the version then shows it.', 'warn');
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    page.say(error.code === 'no-checker' ? 'Checks need an activation listener, and none is running. Ask the operator.' : error.detail, 'bad');
+    page.say(
+      error.code === 'no-checker'
+        ? 'Checks need an activation listener, and none is running. Ask the operator.'
+        : error.detail,
+      'bad',
+    );
   }
   return false;
 }

@@ -12,20 +12,28 @@ const COPIED = 2000;
  * @param {string} [name] label of the button
  */
 export function copyButton(text, what, name = 'Copy') {
-  const button = h('button', {
-    type: 'button', class: 'quiet copy', 'aria-label': `Copy ${what}`,
-    onclick: async () => {
-      try {
-        await navigator.clipboard.writeText(text);
-        button.textContent = name === 'Copy' ? 'Copied' : '✓';
-        announce(`Copied ${what}.`);
-        setTimeout(() => { button.textContent = name; }, COPIED);
-      } catch {
-        button.textContent = 'Select and copy it';
-        announce(`The browser does not permit copying. Select ${what} and copy it.`);
-      }
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet copy',
+      'aria-label': `Copy ${what}`,
+      onclick: async () => {
+        try {
+          await navigator.clipboard.writeText(text);
+          button.textContent = name === 'Copy' ? 'Copied' : '✓';
+          announce(`Copied ${what}.`);
+          setTimeout(() => {
+            button.textContent = name;
+          }, COPIED);
+        } catch {
+          button.textContent = 'Select and copy it';
+          announce(`The browser does not permit copying. Select ${what} and copy it.`);
+        }
+      },
     },
-  }, name);
+    name,
+  );
   return button;
 }
 

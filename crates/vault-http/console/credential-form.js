@@ -19,9 +19,13 @@ import * as session from './session.js';
  */
 
 /** @param {string} text */
-const flag = (text) => text === '' ? undefined : text === 'true';
+const flag = (text) => (text === '' ? undefined : text === 'true');
 /** @type {[string, string][]} */
-const YES_NO = [['', 'As the provider needs it'], ['true', 'Yes'], ['false', 'No']];
+const YES_NO = [
+  ['', 'As the provider needs it'],
+  ['true', 'Yes'],
+  ['false', 'No'],
+];
 
 /**
  * The key file's object, or the text if it is no JSON: the server then reports the error.
@@ -40,11 +44,13 @@ const keyFile = (text) => {
 const headers = (text) => {
   const lines = text.split('\n').filter((line) => line.trim());
   if (!lines.length) return undefined;
-  return Object.fromEntries(lines.map((line) => {
-    const at = line.indexOf(':');
-    if (at < 1) throw 'Write one header in each line: Name: value.';
-    return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-  }));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const at = line.indexOf(':');
+      if (at < 1) throw 'Write one header in each line: Name: value.';
+      return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+    }),
+  );
 };
 
 /**
@@ -52,16 +58,25 @@ const headers = (text) => {
  * @param {string} text
  */
 export function readLabels(text) {
-  const lines = text.split(/[\n,]/).map((line) => line.trim()).filter(Boolean);
-  return Object.fromEntries(lines.map((line) => {
-    const [name = '', ...value] = line.split(/[:=]/);
-    return [name.trim(), value.join(':').trim()];
-  }));
+  const lines = text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean);
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [name = '', ...value] = line.split(/[:=]/);
+      return [name.trim(), value.join(':').trim()];
+    }),
+  );
 }
 
 const BUCKETS_HINT = 'Separate several buckets with commas.';
 /** The object at the provider that must trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
-const TRUSTING = { 's3-federated': 'role', 'azure-federated': 'application or managed identity', 'gcs-federated': 'workload identity provider or service account' };
+const TRUSTING = {
+  's3-federated': 'role',
+  'azure-federated': 'application or managed identity',
+  'gcs-federated': 'workload identity provider or service account',
+};
 
 /** @type {Record<CredentialType, Shape[]>} */
 const SHAPES = {
@@ -70,53 +85,140 @@ const SHAPES = {
     { name: 'secret_access_key', label: 'Secret access key', required: true, secret: true },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
-    { name: 'endpoint', label: 'Endpoint', common: true, placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
+    {
+      name: 'endpoint',
+      label: 'Endpoint',
+      common: true,
+      placeholder: 'https://s3.example.com',
+      hint: 'For storage other than AWS.',
+    },
     { name: 'key_prefix', label: 'Key prefix' },
     { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
     { name: 'role_arn', label: 'Role ARN', mono: true, hint: 'The role whose short-lived credentials jobs can get.' },
-    { name: 'sts_endpoint', label: 'STS endpoint', placeholder: 'https://sts.example.com', hint: 'Where sessions are requested, if not at AWS or the endpoint.' },
-    { name: 'sse_kms_key_id', label: 'KMS key', mono: true, hint: 'The AWS KMS key that new objects are encrypted under.' },
+    {
+      name: 'sts_endpoint',
+      label: 'STS endpoint',
+      placeholder: 'https://sts.example.com',
+      hint: 'Where sessions are requested, if not at AWS or the endpoint.',
+    },
+    {
+      name: 'sse_kms_key_id',
+      label: 'KMS key',
+      mono: true,
+      hint: 'The AWS KMS key that new objects are encrypted under.',
+    },
     { name: 'session_token', label: 'Session token', secret: true },
     { name: 'external_id', label: 'External ID', secret: true },
   ],
   azure_identity: [
     { name: 'connection_string', label: 'Connection string', required: true, secret: true },
-    { name: 'tenant_id', label: 'Tenant ID', common: true, mono: true, hint: 'Of the application. Required unless the connection string contains AccountKey or SharedAccessSignature.' },
+    {
+      name: 'tenant_id',
+      label: 'Tenant ID',
+      common: true,
+      mono: true,
+      hint: 'Of the application. Required unless the connection string contains AccountKey or SharedAccessSignature.',
+    },
     { name: 'client_id', label: 'Client ID', common: true, mono: true },
     { name: 'client_secret', label: 'Client secret', common: true, secret: true },
     { name: 'container', label: 'Container' },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
   gcs: [
-    { name: 'service_account_key', label: 'Service account key', required: true, rows: 5, secret: true, parse: keyFile, hint: 'The content of the JSON key file.' },
+    {
+      name: 'service_account_key',
+      label: 'Service account key',
+      required: true,
+      rows: 5,
+      secret: true,
+      parse: keyFile,
+      hint: 'The content of the JSON key file.',
+    },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
   'direct-link': [
-    { name: 'url', label: 'URL', required: true, secret: true, hint: 'An https address. Its query may hold a signature.' },
-    { name: 'headers', label: 'Headers', rows: 2, secret: true, parse: headers, hint: 'One in each line: Name: value.' },
+    {
+      name: 'url',
+      label: 'URL',
+      required: true,
+      secret: true,
+      hint: 'An https address. Its query may hold a signature.',
+    },
+    {
+      name: 'headers',
+      label: 'Headers',
+      rows: 2,
+      secret: true,
+      parse: headers,
+      hint: 'One in each line: Name: value.',
+    },
   ],
   's3-federated': [
     { name: 'role_arn', label: 'Role ARN', required: true, mono: true, hint: 'The role that trusts this server.' },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
-    { name: 'endpoint', label: 'Endpoint', common: true, placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
+    {
+      name: 'endpoint',
+      label: 'Endpoint',
+      common: true,
+      placeholder: 'https://s3.example.com',
+      hint: 'For storage other than AWS.',
+    },
     { name: 'key_prefix', label: 'Key prefix' },
     { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
-    { name: 'sts_endpoint', label: 'STS endpoint', placeholder: 'https://sts.example.com', hint: 'Where sessions are requested, if not at AWS or the endpoint.' },
-    { name: 'sse_kms_key_id', label: 'KMS key', mono: true, hint: 'The AWS KMS key that new objects are encrypted under.' },
+    {
+      name: 'sts_endpoint',
+      label: 'STS endpoint',
+      placeholder: 'https://sts.example.com',
+      hint: 'Where sessions are requested, if not at AWS or the endpoint.',
+    },
+    {
+      name: 'sse_kms_key_id',
+      label: 'KMS key',
+      mono: true,
+      hint: 'The AWS KMS key that new objects are encrypted under.',
+    },
   ],
   'azure-federated': [
     { name: 'tenant_id', label: 'Tenant ID', required: true, mono: true },
-    { name: 'client_id', label: 'Client ID', required: true, mono: true, hint: 'Of the application or the user-assigned managed identity.' },
+    {
+      name: 'client_id',
+      label: 'Client ID',
+      required: true,
+      mono: true,
+      hint: 'Of the application or the user-assigned managed identity.',
+    },
     { name: 'account_name', label: 'Storage account', required: true },
     { name: 'container', label: 'Container', required: true },
     { name: 'key_prefix', label: 'Key prefix' },
-    { name: 'cloud', label: 'Cloud', options: [['', 'Public'], ['china', 'China'], ['us-government', 'US government']] },
+    {
+      name: 'cloud',
+      label: 'Cloud',
+      options: [
+        ['', 'Public'],
+        ['china', 'China'],
+        ['us-government', 'US government'],
+      ],
+    },
   ],
   'gcs-federated': [
-    { name: 'provider', label: 'Workload identity provider', required: true, mono: true, rows: 2, placeholder: '//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…', parse: (text) => text.replace(/\s/g, '') || undefined },
-    { name: 'service_account', label: 'Service account', required: true, mono: true, placeholder: 'name@project.iam.gserviceaccount.com' },
+    {
+      name: 'provider',
+      label: 'Workload identity provider',
+      required: true,
+      mono: true,
+      rows: 2,
+      placeholder: '//iam.googleapis.com/projects/…/locations/global/workloadIdentityPools/…/providers/…',
+      parse: (text) => text.replace(/\s/g, '') || undefined,
+    },
+    {
+      name: 'service_account',
+      label: 'Service account',
+      required: true,
+      mono: true,
+      placeholder: 'name@project.iam.gserviceaccount.com',
+    },
     { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
@@ -127,8 +229,14 @@ const SHAPES = {
  * @param {string} name
  * @param {any} value
  */
-const shown = (name, value) => typeof value !== 'object' ? String(value)
-  : name === 'headers' ? Object.entries(value).map((header) => header.join(': ')).join('\n') : JSON.stringify(value);
+const shown = (name, value) =>
+  typeof value !== 'object'
+    ? String(value)
+    : name === 'headers'
+      ? Object.entries(value)
+          .map((header) => header.join(': '))
+          .join('\n')
+      : JSON.stringify(value);
 
 /**
  * The text of a file: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
@@ -136,7 +244,8 @@ const shown = (name, value) => typeof value !== 'object' ? String(value)
  */
 async function decoded(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
-  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
+  const encoding =
+    bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
   return new TextDecoder(encoding, { fatal: true }).decode(bytes);
 }
 
@@ -154,10 +263,21 @@ function shownAsChip(file) {
     box?.toggleAttribute('hidden', Boolean(known));
     if (!known) return;
     const id = String(key.private_key_id ?? '');
-    chip.replaceChildren(h('span', { translate: 'no' }, `✓ Key of ${key.client_email}${id && ` (ID …${id.slice(-4)})`}`), h('button', { type: 'button', class: 'quiet', onclick: () => {
-      file.write('');
-      file.control.focus();
-    } }, 'Replace'));
+    chip.replaceChildren(
+      h('span', { translate: 'no' }, `✓ Key of ${key.client_email}${id && ` (ID …${id.slice(-4)})`}`),
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          onclick: () => {
+            file.write('');
+            file.control.focus();
+          },
+        },
+        'Replace',
+      ),
+    );
   };
   box?.before(chip);
   file.control.addEventListener('input', show);
@@ -202,7 +322,13 @@ class CredentialForm extends Page {
   }
 
   label() {
-    return { save: 'Add a credential', replace: isKeyless(this.#type) ? 'Change data' : 'New key', match: 'Is this the saved key?' }[this.#mode] ?? '';
+    return (
+      {
+        save: 'Add a credential',
+        replace: isKeyless(this.#type) ? 'Change data' : 'New key',
+        match: 'Is this the saved key?',
+      }[this.#mode] ?? ''
+    );
   }
 
   async content() {
@@ -216,7 +342,8 @@ class CredentialForm extends Page {
       const known = credential.information?.[name];
       // Where it leads is known; what it is opened with has to be given again.
       if (Array.isArray(known)) field.write(known.join(', '));
-      else if (typeof known === 'boolean' || (typeof known === 'string' && !known.startsWith('…'))) field.write(String(known));
+      else if (typeof known === 'boolean' || (typeof known === 'string' && !known.startsWith('…')))
+        field.write(String(known));
     }
     return [this.#mode === 'match' ? this.#match() : this.#replace(credential)];
   }
@@ -227,22 +354,35 @@ class CredentialForm extends Page {
    */
   #choose(type) {
     this.#type = type;
-    this.#data = new Map(SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]));
+    this.#data = new Map(
+      SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]),
+    );
     const file = this.#data.get('service_account_key');
     if (file) shownAsChip(file);
-    const [common, optional] = [true, false].map((wanted) => SHAPES[type].filter((shape) => Boolean(shape.required || shape.common) === wanted).flatMap(({ name }) => this.#data.get(name)?.row ?? []));
+    const [common, optional] = [true, false].map((wanted) =>
+      SHAPES[type]
+        .filter((shape) => Boolean(shape.required || shape.common) === wanted)
+        .flatMap(({ name }) => this.#data.get(name)?.row ?? []),
+    );
     // Region and endpoint stand side by side.
-    const plain = (common ?? []).filter((row) => ![this.#data.get('region')?.row, this.#data.get('endpoint')?.row].includes(row));
+    const plain = (common ?? []).filter(
+      (row) => ![this.#data.get('region')?.row, this.#data.get('endpoint')?.row].includes(row),
+    );
     const located = (common ?? []).filter((row) => !plain.includes(row));
-    this.#shown.replaceChildren(...plain, ...located.length ? [h('div', { class: 'pair' }, located)] : [],
-      h('details', null, h('summary', null, 'Optional fields'), h('div', { class: 'pair' }, optional ?? [])));
+    this.#shown.replaceChildren(
+      ...plain,
+      ...(located.length ? [h('div', { class: 'pair' }, located)] : []),
+      h('details', null, h('summary', null, 'Optional fields'), h('div', { class: 'pair' }, optional ?? [])),
+    );
   }
 
   /** Names the required fields that are empty, and returns the first. */
   #showNext() {
     const empty = this.#fields().filter(({ required, control }) => required && !control.value);
     const names = empty.map(({ label }) => label.charAt(0).toLowerCase() + label.slice(1));
-    this.#next.textContent = names.length ? `Next: ${[names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')}.` : 'All required fields are filled in.';
+    this.#next.textContent = names.length
+      ? `Next: ${[names.slice(0, -1).join(', '), names.at(-1)].filter(Boolean).join(' and ')}.`
+      : 'All required fields are filled in.';
     return empty[0];
   }
 
@@ -251,7 +391,11 @@ class CredentialForm extends Page {
   }
 
   #fields() {
-    return [...this.#more.filter(({ pointer }) => pointer === '/namespace'), ...this.#data.values(), ...this.#more.filter(({ pointer }) => pointer !== '/namespace')];
+    return [
+      ...this.#more.filter(({ pointer }) => pointer === '/namespace'),
+      ...this.#data.values(),
+      ...this.#more.filter(({ pointer }) => pointer !== '/namespace'),
+    ];
   }
 
   /**
@@ -261,22 +405,43 @@ class CredentialForm extends Page {
   #paste(choose) {
     const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
-      label: 'Paste a key, profile, connection string or link', rows: this.#mode === 'save' ? 4 : 2, mono: true,
+      label: 'Paste a key, profile, connection string or link',
+      rows: this.#mode === 'save' ? 4 : 2,
+      mono: true,
       hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The server reads the text and does not keep it.',
     });
     text.row.querySelector('.optional')?.remove();
     // No list of endings: the file ~/.aws/credentials has none.
     const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form' });
-    const say = (/** @type {import('./dom.js').Child[]} */ ...children) => status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
+    const say = (/** @type {import('./dom.js').Child[]} */ ...children) =>
+      status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
     /**
      * Offers several ways to continue.
      * @param {string} question
      * @param {[string, () => void][]} ways
      */
-    const ask = (question, ways) => say(h('p', null, question), h('div', { class: 'buttons' }, ways.map(([name, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => {
-      act();
-      if (document.activeElement === document.body) text.control.focus();
-    } }, name))));
+    const ask = (question, ways) =>
+      say(
+        h('p', null, question),
+        h(
+          'div',
+          { class: 'buttons' },
+          ways.map(([name, act]) =>
+            h(
+              'button',
+              {
+                type: 'button',
+                class: 'quiet',
+                onclick: () => {
+                  act();
+                  if (document.activeElement === document.body) text.control.focus();
+                },
+              },
+              name,
+            ),
+          ),
+        ),
+      );
     const take = (/** @type {Key} */ one) => {
       const held = [...this.#data.values()].some(({ control }) => control.value !== '');
       const { url } = one.data;
@@ -284,7 +449,18 @@ class CredentialForm extends Page {
         if (url && this.#type === 's3' && held) {
           ask('Is this link the endpoint of the storage?', [
             ['Use it as the endpoint', () => fill({ ...one, type: 's3', data: { endpoint: url } })],
-            ...(choose ? [/** @type {[string, () => void]} */ (['No, it is what is to be saved', () => { choose('direct-link'); fill(one); }])] : [])]);
+            ...(choose
+              ? [
+                  /** @type {[string, () => void]} */ ([
+                    'No, it is what is to be saved',
+                    () => {
+                      choose('direct-link');
+                      fill(one);
+                    },
+                  ]),
+                ]
+              : []),
+          ]);
           return;
         }
         if (!choose) {
@@ -292,7 +468,16 @@ class CredentialForm extends Page {
           return;
         }
         if (held) {
-          ask(`The text is of type ${TYPE_NAMES[one.type]}. Taking it over empties the fields that are filled in.`, [[`Change the type to ${TYPE_NAMES[one.type]}`, () => { choose(one.type); fill(one); }], ['Keep the fields', () => say('Nothing was changed.')]]);
+          ask(`The text is of type ${TYPE_NAMES[one.type]}. Taking it over empties the fields that are filled in.`, [
+            [
+              `Change the type to ${TYPE_NAMES[one.type]}`,
+              () => {
+                choose(one.type);
+                fill(one);
+              },
+            ],
+            ['Keep the fields', () => say('Nothing was changed.')],
+          ]);
           return;
         }
         choose(one.type);
@@ -305,7 +490,8 @@ class CredentialForm extends Page {
       // The address of a bucket or an endpoint completes the key in the form.
       const isKey = Object.keys(data).some((name) => !['bucket', 'key_prefix', 'endpoint'].includes(name));
       // Fields of another key must not remain: its endpoint would be this key's.
-      if (data.access_key_id && this.#mode === 'save') for (const [name, target] of this.#data) if (!(name in data) && this.#filled.has(name)) target.write('');
+      if (data.access_key_id && this.#mode === 'save')
+        for (const [name, target] of this.#data) if (!(name in data) && this.#filled.has(name)) target.write('');
       if (isKey) this.#filled = new Set(Object.keys(data));
       for (const [name, value] of Object.entries(data)) {
         const target = this.#data.get(name);
@@ -323,22 +509,43 @@ class CredentialForm extends Page {
         this.#expires.row.closest('details')?.setAttribute('open', '');
       }
       this.#reveal(one.name);
-      const chip = h('p', { class: 'chip' }, h('span', null, `✓ ${titleOf(one)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`),
-        h('button', { type: 'button', class: 'quiet', 'aria-label': 'Clear what was filled in', onclick: () => {
-          for (const name of Object.keys(data)) this.#data.get(name)?.write('');
-          if (expiry) this.#expires?.write('');
-          say('Cleared.');
-          text.control.focus();
-        } }, '✕'));
-      say(chip, this.#next,
+      const chip = h(
+        'p',
+        { class: 'chip' },
+        h(
+          'span',
+          null,
+          `✓ ${titleOf(one)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`,
+        ),
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet',
+            'aria-label': 'Clear what was filled in',
+            onclick: () => {
+              for (const name of Object.keys(data)) this.#data.get(name)?.write('');
+              if (expiry) this.#expires?.write('');
+              say('Cleared.');
+              text.control.focus();
+            },
+          },
+          '✕',
+        ),
+      );
+      say(
+        chip,
+        this.#next,
         one.needs && h('p', { class: 'note warn' }, said(one.needs)),
-        one.left_out && h('p', { class: 'hint' }, `Left out: ${one.left_out.join(', ')}.`));
+        one.left_out && h('p', { class: 'hint' }, `Left out: ${one.left_out.join(', ')}.`),
+      );
       // With nothing left to fill in, Enter saves.
       const next = this.#showNext()?.control ?? box.closest('form')?.querySelector('[type="submit"]');
       if (next instanceof HTMLElement) next.focus();
       this.typed = true;
     };
-    const said = (/** @type {import('./api.js').ReadViolation} */ { field: name, reason }) => `${name ? `${name}: ` : ''}${reason}.`;
+    const said = (/** @type {import('./api.js').ReadViolation} */ { field: name, reason }) =>
+      `${name ? `${name}: ` : ''}${reason}.`;
     const accept = (/** @type {ReadEntry} */ one) => {
       if (one.refused) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${said(one.refused)}`));
       else take(/** @type {Key} */ (one));
@@ -353,7 +560,13 @@ class CredentialForm extends Page {
         all = (await call('POST', '/organization-vault/read', { body: { text: given } })).body;
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        say(h('p', { class: 'note warn' }, error.code === 'too-large' ? 'The text is too long: at most 64 KiB.' : `${error.title}. ${error.detail}`));
+        say(
+          h(
+            'p',
+            { class: 'note warn' },
+            error.code === 'too-large' ? 'The text is too long: at most 64 KiB.' : `${error.title}. ${error.detail}`,
+          ),
+        );
         return;
       }
       const [first] = all;
@@ -367,10 +580,20 @@ class CredentialForm extends Page {
       const usable = /** @type {Key[]} */ (all.filter(({ refused }) => !refused));
       ask(`The text contains ${all.length} keys. Which one?`, [
         ...all.map((one) => /** @type {[string, () => void]} */ ([titleOf(one), () => accept(one)])),
-        ...(choose && usable.length > 1 ? [/** @type {[string, () => void]} */ ([`Save all ${usable.length}`, () => {
-          say();
-          saveSeveral(usable, (type) => SHAPES[type].some(({ name, required }) => name === 'bucket' && required));
-        }])] : [])]);
+        ...(choose && usable.length > 1
+          ? [
+              /** @type {[string, () => void]} */ ([
+                `Save all ${usable.length}`,
+                () => {
+                  say();
+                  saveSeveral(usable, (type) =>
+                    SHAPES[type].some(({ name, required }) => name === 'bucket' && required),
+                  );
+                },
+              ]),
+            ]
+          : []),
+      ]);
     };
     const readFile = async (/** @type {File | undefined} */ chosen) => {
       if (!chosen) return;
@@ -385,26 +608,68 @@ class CredentialForm extends Page {
     text.control.addEventListener('input', (event) => {
       if (event instanceof InputEvent && event.inputType === 'insertFromPaste') void read(text.control.value);
     });
-    file.addEventListener('change', () => void readFile(file.files?.[0]).then(() => { file.value = ''; }));
-    const box = h('div', {
-      class: 'paste',
-      ondragover: (/** @type {DragEvent} */ event) => { event.preventDefault(); box.classList.add('over'); },
-      ondragleave: () => box.classList.remove('over'),
-      ondrop: (/** @type {DragEvent} */ event) => {
-        event.preventDefault();
-        box.classList.remove('over');
-        const dropped = event.dataTransfer?.files[0];
-        void (dropped ? readFile(dropped) : read(event.dataTransfer?.getData('text') ?? ''));
+    file.addEventListener(
+      'change',
+      () =>
+        void readFile(file.files?.[0]).then(() => {
+          file.value = '';
+        }),
+    );
+    const box = h(
+      'div',
+      {
+        class: 'paste',
+        ondragover: (/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          box.classList.add('over');
+        },
+        ondragleave: () => box.classList.remove('over'),
+        ondrop: (/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          box.classList.remove('over');
+          const dropped = event.dataTransfer?.files[0];
+          void (dropped ? readFile(dropped) : read(event.dataTransfer?.getData('text') ?? ''));
+        },
       },
-    }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => void read(text.control.value) }, 'Fill in the fields'), h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
+      text.row,
+      h(
+        'div',
+        { class: 'buttons' },
+        h(
+          'button',
+          { type: 'button', class: 'quiet', onclick: () => void read(text.control.value) },
+          'Fill in the fields',
+        ),
+        h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'),
+        h('span', { class: 'hint' }, 'or drop one here'),
+      ),
+      file,
+      status,
+    );
     file.tabIndex = -1;
     return box;
   }
 
   #save() {
-    const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, list: 'namespaces', value: this.query.get('namespace') ?? '',
-      hint: 'Jobs use this name. It cannot be changed later.' });
-    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES).filter(([name]) => session.server().federation_issuer || !isKeyless(/** @type {CredentialType} */ (name))), value: 's3', hint: 'Recognized from what you paste.' });
+    const namespace = field({
+      label: 'Namespace',
+      pointer: '/namespace',
+      required: true,
+      placeholder: 'imports/nightly',
+      mono: true,
+      list: 'namespaces',
+      value: this.query.get('namespace') ?? '',
+      hint: 'Jobs use this name. It cannot be changed later.',
+    });
+    const type = field({
+      label: 'Type',
+      pointer: '/type',
+      options: Object.entries(TYPE_NAMES).filter(
+        ([name]) => session.server().federation_issuer || !isKeyless(/** @type {CredentialType} */ (name)),
+      ),
+      value: 's3',
+      hint: 'Recognized from what you paste.',
+    });
     const choose = (/** @type {CredentialType} */ chosen) => {
       this.#choose(chosen);
       // A keyless credential has no saved key to issue, and is checked after its provider trust was set up.
@@ -412,10 +677,32 @@ class CredentialForm extends Page {
       if (verify) verify.row.hidden = isKeyless(chosen);
     };
     type.control.addEventListener('input', () => choose(/** @type {CredentialType} */ (type.control.value)));
-    const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
+    const labels = field({
+      label: 'Labels',
+      pointer: '/labels',
+      rows: 2,
+      mono: true,
+      placeholder: 'team: data',
+      hint: 'One in each line: name: value.',
+      parse: (text) => (text.trim() ? readLabels(text) : undefined),
+    });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });
-    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When it expires at its issuer.', parse: readTime });
-    const vend = field({ label: 'Jobs receive', pointer: '/vend', value: 'any', options: [['any', 'Saved key or temporary credentials'], ['short', 'Temporary credentials only']] });
+    const expires = field({
+      label: 'Expires',
+      pointer: '/expires_at',
+      type: 'datetime-local',
+      hint: 'When it expires at its issuer.',
+      parse: readTime,
+    });
+    const vend = field({
+      label: 'Jobs receive',
+      pointer: '/vend',
+      value: 'any',
+      options: [
+        ['any', 'Saved key or temporary credentials'],
+        ['short', 'Temporary credentials only'],
+      ],
+    });
     const verify = verifyBox();
     const others = othersIn(namespace);
     this.#more = [namespace, type, labels, description, expires, vend];
@@ -427,12 +714,37 @@ class CredentialForm extends Page {
       choose(chosen);
     });
     const names = h('datalist', { id: 'namespaces' });
-    const rest = h('div', { class: 'page-body', hidden: true }, names, h('div', { class: 'pair' }, namespace.row, type.row), others.note, this.#shown,
-      h('details', null, h('summary', null, 'Labels, description, expiry'), h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row)), verify?.row ?? '');
-    const byHand = h('p', null, h('button', { type: 'button', class: 'quiet', onclick: () => {
-      this.#reveal();
-      namespace.control.focus();
-    } }, 'Fill in by hand'));
+    const rest = h(
+      'div',
+      { class: 'page-body', hidden: true },
+      names,
+      h('div', { class: 'pair' }, namespace.row, type.row),
+      others.note,
+      this.#shown,
+      h(
+        'details',
+        null,
+        h('summary', null, 'Labels, description, expiry'),
+        h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row),
+      ),
+      verify?.row ?? '',
+    );
+    const byHand = h(
+      'p',
+      null,
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          onclick: () => {
+            this.#reveal();
+            namespace.control.focus();
+          },
+        },
+        'Fill in by hand',
+      ),
+    );
     this.#reveal = (name = '') => {
       rest.hidden = false;
       byHand.hidden = true;
@@ -440,19 +752,35 @@ class CredentialForm extends Page {
       void suggest(names, name);
     };
     const made = form({
-      fields: () => this.#fields(), content: [paste, byHand, rest],
-      submit: () => verify?.control.checked && !isKeyless(this.#type) ? 'Save and check' : 'Save', busy: 'Saving…',
+      fields: () => this.#fields(),
+      content: [paste, byHand, rest],
+      submit: () => (verify?.control.checked && !isKeyless(this.#type) ? 'Save and check' : 'Save'),
+      busy: 'Saving…',
       send: async () => {
-        if (!await others.accepted()) return false;
+        if (!(await others.accepted())) return false;
         const keyless = isKeyless(this.#type);
-        const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: keyless ? undefined : vend.read() };
-        const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked && !keyless ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
+        const body = {
+          type: this.#type,
+          namespace: namespace.read(),
+          data: this.#values(),
+          labels: labels.read(),
+          description: description.read(),
+          expires_at: expires.read(),
+          vend: keyless ? undefined : vend.read(),
+        };
+        const { body: saved } = await call(
+          'PATCH',
+          `/organization-vault${verify?.control.checked && !keyless ? '?verify=true' : ''}`,
+          { body, headers: idempotency.header(body) },
+        );
         if (keyless) {
           flash('Saved. Set up its provider trust next.');
           go(`#/credentials/${saved.id}/trust`);
           return true;
         }
-        flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`);
+        flash(
+          `Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`,
+        );
         go(`#/credentials/${saved.id}`);
         return true;
       },
@@ -467,11 +795,25 @@ class CredentialForm extends Page {
 
   /** @param {import('./api.js').Credential} credential */
   #replace(credential) {
-    const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When this data expires at its issuer.', parse: readTime });
+    const expires = field({
+      label: 'Expires',
+      pointer: '/expires_at',
+      type: 'datetime-local',
+      hint: 'When this data expires at its issuer.',
+      parse: readTime,
+    });
     const keyless = isKeyless(credential.type);
-    const stage = field({ label: 'Jobs use it', pointer: '/stage', value: keyless || this.query.get('stage') === 'false' ? 'false' : 'true',
-      options: [['true', 'After promotion (safe)'], ['false', 'Immediately']], parse: (text) => text === 'true',
-      hint: `Check and promote it first. Until then jobs use the current ${keyless ? 'data' : 'key'}.` });
+    const stage = field({
+      label: 'Jobs use it',
+      pointer: '/stage',
+      value: keyless || this.query.get('stage') === 'false' ? 'false' : 'true',
+      options: [
+        ['true', 'After promotion (safe)'],
+        ['false', 'Immediately'],
+      ],
+      parse: (text) => text === 'true',
+      hint: `Check and promote it first. Until then jobs use the current ${keyless ? 'data' : 'key'}.`,
+    });
     const verify = keyless ? null : verifyBox();
     this.#more = [expires, stage];
     this.#expires = expires;
@@ -479,19 +821,53 @@ class CredentialForm extends Page {
     const staged = credential.staged_version;
     const made = form({
       fields: () => this.#fields(),
-      content: keyless ? [h('p', { class: 'hint' }, `Data is replaced as a whole. Another ${TRUSTING[credential.type]} must trust the same subject.`), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row)] : [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
-        staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
-        this.#paste(null), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row), verify?.row],
-      submit: 'Save as a new version', busy: 'Saving…',
+      content: keyless
+        ? [
+            h(
+              'p',
+              { class: 'hint' },
+              `Data is replaced as a whole. Another ${TRUSTING[credential.type]} must trust the same subject.`,
+            ),
+            this.#shown,
+            h('div', { class: 'pair' }, stage.row, expires.row),
+          ]
+        : [
+            rotationSteps(0),
+            h(
+              'p',
+              { class: 'hint' },
+              'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.',
+            ),
+            staged &&
+              h(
+                'p',
+                { class: 'note warn' },
+                `Version ${staged} is already staged. Another staged version replaces it.`,
+              ),
+            this.#paste(null),
+            this.#shown,
+            h('div', { class: 'pair' }, stage.row, expires.row),
+            verify?.row,
+          ],
+      submit: 'Save as a new version',
+      busy: 'Saving…',
       send: async () => {
         const body = { data: this.#values(), expires_at: expires.read(), stage: stage.read() };
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
-        const { body: made } = await call('POST', `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`, { body, headers });
-        flash(stage.read() ? `Version ${made.version} is staged. Jobs still use the current ${keyless ? 'data' : 'key'}.` : `Version ${made.version} is current. Jobs use it from their next run.`);
+        const { body: made } = await call(
+          'POST',
+          `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`,
+          { body, headers },
+        );
+        flash(
+          stage.read()
+            ? `Version ${made.version} is staged. Jobs still use the current ${keyless ? 'data' : 'key'}.`
+            : `Version ${made.version} is current. Jobs use it from their next run.`,
+        );
         go(`#/credentials/${this.#id}${keyless ? '' : '/rotate'}`);
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
-      explain: (problem) => problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem),
+      explain: (problem) => (problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem)),
     });
     made.classList.add('page-form');
     return made;
@@ -499,13 +875,27 @@ class CredentialForm extends Page {
 
   /** Another user changed the credential in the meantime. */
   #changed() {
-    return h('span', null, 'Another user changed this credential after you opened this page. ',
-      h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'View its versions'), ', or ',
-      h('button', { type: 'button', class: 'quiet', onclick: async (/** @type {Event} */ event) => {
-        this.#etag = (await load(this.#id)).etag;
-        /** @type {HTMLElement} */ (event.target).closest('.note')?.remove();
-        announce('Save again to replace the data all the same.');
-      } }, 'replace it all the same'), '.');
+    return h(
+      'span',
+      null,
+      'Another user changed this credential after you opened this page. ',
+      h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'View its versions'),
+      ', or ',
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          onclick: async (/** @type {Event} */ event) => {
+            this.#etag = (await load(this.#id)).etag;
+            /** @type {HTMLElement} */ (event.target).closest('.note')?.remove();
+            announce('Save again to replace the data all the same.');
+          },
+        },
+        'replace it all the same',
+      ),
+      '.',
+    );
   }
 
   #match() {
@@ -513,14 +903,32 @@ class CredentialForm extends Page {
     const result = h('div', { role: 'status' });
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Paste a key to see if it is the one stored. Nothing is decrypted. 10 tries an hour, each is audited.'), !isKeyless(this.#type) && this.#paste(null), this.#shown, result],
-      submit: 'Compare', busy: 'Comparing…',
+      content: [
+        h(
+          'p',
+          { class: 'hint' },
+          'Paste a key to see if it is the one stored. Nothing is decrypted. 10 tries an hour, each is audited.',
+        ),
+        !isKeyless(this.#type) && this.#paste(null),
+        this.#shown,
+        result,
+      ],
+      submit: 'Compare',
+      busy: 'Comparing…',
       send: async () => {
         result.replaceChildren();
-        const { body } = await call('POST', `/organization-vault/${this.#id}/match`, { body: { data: this.#values() } });
-        result.replaceChildren(body.same
-          ? h('p', { class: 'note good' }, 'This is the saved key.')
-          : h('p', { class: 'note warn' }, 'Different: at least one field differs from the saved one. Fields that are never shown, such as a session token or headers, count too.'));
+        const { body } = await call('POST', `/organization-vault/${this.#id}/match`, {
+          body: { data: this.#values() },
+        });
+        result.replaceChildren(
+          body.same
+            ? h('p', { class: 'note good' }, 'This is the saved key.')
+            : h(
+                'p',
+                { class: 'note warn' },
+                'Different: at least one field differs from the saved one. Fields that are never shown, such as a session token or headers, count too.',
+              ),
+        );
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Back')],
     });
@@ -550,11 +958,41 @@ function othersIn(namespace) {
     box.control.checked = false;
     note.hidden = others.length === 0;
     note.replaceChildren(
-      h('p', null, h('strong', null, `${name} already has ${others.length === 5 ? 'several credentials' : count(others.length, 'credential')}.`),
-        ' A job that runs ', h('code', null, `orgvault exec --namespace ${name}`), ' without saying which one is refused from then on: it has to add ', h('code', null, '--id'), ', ', h('code', null, '--type'), ' or ', h('code', null, '--name'),
-        '. To give jobs a new key, replace the data of the credential that they use:'),
-      h('ul', null, others.map((one) => h('li', null, h('a', { href: `#/credentials/${one.id}/replace` }, `${TYPE_NAMES[one.type]} ${place(one)}`), ' ', one.information?.access_key_id ?? one.information?.fingerprint ?? '', ', saved ', day(one.created_at, '')))),
-      box.row);
+      h(
+        'p',
+        null,
+        h(
+          'strong',
+          null,
+          `${name} already has ${others.length === 5 ? 'several credentials' : count(others.length, 'credential')}.`,
+        ),
+        ' A job that runs ',
+        h('code', null, `orgvault exec --namespace ${name}`),
+        ' without saying which one is refused from then on: it has to add ',
+        h('code', null, '--id'),
+        ', ',
+        h('code', null, '--type'),
+        ' or ',
+        h('code', null, '--name'),
+        '. To give jobs a new key, replace the data of the credential that they use:',
+      ),
+      h(
+        'ul',
+        null,
+        others.map((one) =>
+          h(
+            'li',
+            null,
+            h('a', { href: `#/credentials/${one.id}/replace` }, `${TYPE_NAMES[one.type]} ${place(one)}`),
+            ' ',
+            one.information?.access_key_id ?? one.information?.fingerprint ?? '',
+            ', saved ',
+            day(one.created_at, ''),
+          ),
+        ),
+      ),
+      box.row,
+    );
   };
   namespace.control.addEventListener('change', () => void look());
   if (namespace.control.value) void look();
@@ -578,15 +1016,26 @@ function othersIn(namespace) {
  */
 async function suggest(list, name) {
   const { body } = await call('GET', '/organization-vault?limit=1000');
-  const all = [...new Set(/** @type {import('./api.js').Credential[]} */ (body).map(({ namespace }) => namespace))].sort();
-  const prefixes = [...new Set(all.filter((one) => one.includes('/')).map((one) => one.slice(0, one.lastIndexOf('/') + 1)))];
+  const all = [
+    ...new Set(/** @type {import('./api.js').Credential[]} */ (body).map(({ namespace }) => namespace)),
+  ].sort();
+  const prefixes = [
+    ...new Set(all.filter((one) => one.includes('/')).map((one) => one.slice(0, one.lastIndexOf('/') + 1))),
+  ];
   const own = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, '-');
-  list.replaceChildren(...[...own ? prefixes.map((prefix) => prefix + own) : prefixes, ...all].map((value) => h('option', { value })));
+  list.replaceChildren(
+    ...[...(own ? prefixes.map((prefix) => prefix + own) : prefixes), ...all].map((value) => h('option', { value })),
+  );
 }
 
 /** Offers a check before anything is saved, if the server makes checks. */
 function verifyBox() {
-  return session.server().verify ? checkbox('Check it with the storage provider first', { hint: 'Nothing is saved if the provider does not accept it.', checked: true }) : null;
+  return session.server().verify
+    ? checkbox('Check it with the storage provider first', {
+        hint: 'Nothing is saved if the provider does not accept it.',
+        checked: true,
+      })
+    : null;
 }
 
 /** @param {Problem} problem */

@@ -15,8 +15,12 @@ export const DENIED_DAYS = 7;
 
 /** @type {Record<string, string>} */
 export const DENIED = {
-  'activation.refused-outside': 'no access', 'activation.refused-frozen': 'frozen', 'activation.refused-token': 'its token was replaced, has expired or is disabled',
-  'activation.refused-workload': 'no trust matches the workload', 'activation.refused': 'no credentials, too many credentials or too many active runs', 'activation.failed': 'the credentials could not be issued',
+  'activation.refused-outside': 'no access',
+  'activation.refused-frozen': 'frozen',
+  'activation.refused-token': 'its token was replaced, has expired or is disabled',
+  'activation.refused-workload': 'no trust matches the workload',
+  'activation.refused': 'no credentials, too many credentials or too many active runs',
+  'activation.failed': 'the credentials could not be issued',
 };
 
 /**
@@ -50,8 +54,15 @@ export function deniedSince() {
  * @returns {Denial[]}
  */
 export function deniedIn({ denials: counted }) {
-  return counted.filter(({ action }) => action in DENIED)
-    .map(({ integration, namespace, action, denied: count, last_denied_at: last }) => ({ integration, namespace, action, count, last }))
+  return counted
+    .filter(({ action }) => action in DENIED)
+    .map(({ integration, namespace, action, denied: count, last_denied_at: last }) => ({
+      integration,
+      namespace,
+      action,
+      count,
+      last,
+    }))
     .sort((one, other) => other.last.localeCompare(one.last));
 }
 
@@ -61,5 +72,7 @@ export function deniedIn({ denials: counted }) {
  * @param {string} namespace
  */
 export function matches(patterns, namespace) {
-  return patterns.some((pattern) => pattern === namespace || (pattern.endsWith('/*') && namespace.startsWith(pattern.slice(0, -1))));
+  return patterns.some(
+    (pattern) => pattern === namespace || (pattern.endsWith('/*') && namespace.startsWith(pattern.slice(0, -1))),
+  );
 }

@@ -31,7 +31,11 @@ export function h(tag, attributes, ...children) {
  */
 export function parted(text) {
   const parts = text.split(/(?<=[@./_:-])(?=[^@./_:-])/);
-  return h('span', { class: 'parted' }, parts.flatMap((part, number) => (number ? [h('wbr'), part] : [part])));
+  return h(
+    'span',
+    { class: 'parted' },
+    parts.flatMap((part, number) => (number ? [h('wbr'), part] : [part])),
+  );
 }
 
 /**

@@ -52,26 +52,49 @@ export function field(options) {
   const hintId = hint ? `${id}-hint` : '';
   const errorId = `${id}-error`;
   const attributes = {
-    id, name: pointer.slice(1).replaceAll('/', '.') || id, autocomplete: options.autocomplete ?? 'off',
-    'aria-describedby': [hintId, errorId].filter(Boolean).join(' '), 'aria-required': required ? 'true' : null,
-    placeholder: options.placeholder, maxlength: options.maxlength, spellcheck: 'false', autocapitalize: 'none',
-    class: options.mono || secret ? 'mono' : null, translate: options.mono || secret ? 'no' : null,
+    id,
+    name: pointer.slice(1).replaceAll('/', '.') || id,
+    autocomplete: options.autocomplete ?? 'off',
+    'aria-describedby': [hintId, errorId].filter(Boolean).join(' '),
+    'aria-required': required ? 'true' : null,
+    placeholder: options.placeholder,
+    maxlength: options.maxlength,
+    spellcheck: 'false',
+    autocapitalize: 'none',
+    class: options.mono || secret ? 'mono' : null,
+    translate: options.mono || secret ? 'no' : null,
   };
   /** @type {Field['control']} */
   let control;
   /** @type {HTMLInputElement | null} */
   let clock = null;
   if (options.options) {
-    control = h('select', { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
+    control = h(
+      'select',
+      { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
       options.options.map(([value, text]) => h('option', { value }, text)),
-      (options.groups ?? []).map(([label, choices]) => h('optgroup', { label }, choices.map(([value, text]) => h('option', { value }, text)))));
+      (options.groups ?? []).map(([label, choices]) =>
+        h(
+          'optgroup',
+          { label },
+          choices.map(([value, text]) => h('option', { value }, text)),
+        ),
+      ),
+    );
   } else if (options.rows) {
     control = h('textarea', { ...attributes, rows: options.rows, class: secret ? 'mono masked' : attributes.class });
   } else {
     const dated = options.type === 'datetime-local';
-    const type = secret ? 'password' : dated ? 'date' : options.type ?? 'text';
+    const type = secret ? 'password' : dated ? 'date' : (options.type ?? 'text');
     control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
-    if (dated) clock = h('input', { type: 'time', 'aria-label': `${label}, time`, title: `Time in ${ZONE}`, 'aria-describedby': attributes['aria-describedby'], class: 'clock' });
+    if (dated)
+      clock = h('input', {
+        type: 'time',
+        'aria-label': `${label}, time`,
+        title: `Time in ${ZONE}`,
+        'aria-describedby': attributes['aria-describedby'],
+        class: 'clock',
+      });
   }
   const write = (/** @type {string} */ value) => {
     const [date = '', time = ''] = clock ? value.split('T') : [value];
@@ -80,22 +103,33 @@ export function field(options) {
   };
   if (options.value !== undefined) write(options.value);
   const error = h('p', { id: errorId, class: 'field-error' });
-  const row = h('div', { class: 'field' },
+  const row = h(
+    'div',
+    { class: 'field' },
     h('label', { for: id }, label, !required && !options.options && h('span', { class: 'optional' }, ' optional')),
     hint && h('p', { id: hintId, class: 'hint' }, hint),
-    secret ? h('div', { class: 'with-button' }, control, revealButton(control, label)) : clock ? h('div', { class: 'with-clock' }, control, clock) : control,
-    error);
-  const parse = options.parse ?? ((text) => text === '' ? undefined : text);
+    secret
+      ? h('div', { class: 'with-button' }, control, revealButton(control, label))
+      : clock
+        ? h('div', { class: 'with-clock' }, control, clock)
+        : control,
+    error,
+  );
+  const parse = options.parse ?? ((text) => (text === '' ? undefined : text));
   /** @type {Field} */
   const made = {
-    pointer, row, control, label, required,
+    pointer,
+    row,
+    control,
+    label,
+    required,
     read: () => {
       // A browser reports a half-typed date as empty.
       if (control.validity.badInput || clock?.validity.badInput) throw 'Complete the date, or clear it.';
       if (clock?.value && !control.value) throw 'Enter the date, or clear the time.';
       return parse(made.text());
     },
-    text: () => clock?.value ? `${control.value}T${clock.value}` : control.value,
+    text: () => (clock?.value ? `${control.value}T${clock.value}` : control.value),
     write,
     refuse: (message) => {
       error.textContent = message;
@@ -114,17 +148,23 @@ export function field(options) {
  * @param {string} label
  */
 function revealButton(control, label) {
-  const button = h('button', {
-    type: 'button', class: 'quiet', 'aria-label': `Show ${label.toLowerCase()}`,
-    onclick: () => {
-      const lines = control instanceof HTMLTextAreaElement;
-      const shown = lines ? control.classList.contains('masked') : control.getAttribute('type') === 'password';
-      if (lines) control.classList.toggle('masked', !shown);
-      else control.setAttribute('type', shown ? 'text' : 'password');
-      button.textContent = shown ? 'Hide' : 'Show';
-      button.setAttribute('aria-label', `${button.textContent} ${label.toLowerCase()}`);
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet',
+      'aria-label': `Show ${label.toLowerCase()}`,
+      onclick: () => {
+        const lines = control instanceof HTMLTextAreaElement;
+        const shown = lines ? control.classList.contains('masked') : control.getAttribute('type') === 'password';
+        if (lines) control.classList.toggle('masked', !shown);
+        else control.setAttribute('type', shown ? 'text' : 'password');
+        button.textContent = shown ? 'Hide' : 'Show';
+        button.setAttribute('aria-label', `${button.textContent} ${label.toLowerCase()}`);
+      },
     },
-  }, 'Show');
+    'Show',
+  );
   return button;
 }
 
@@ -136,8 +176,12 @@ function revealButton(control, label) {
 export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
   const id = freshId();
   const control = h('input', { type: 'checkbox', id, checked, 'aria-describedby': hint ? `${id}-hint` : null });
-  const row = h('div', { class: 'check' }, control,
-    h('div', null, h('label', { for: id }, label), hint && h('p', { class: 'hint', id: `${id}-hint` }, hint)));
+  const row = h(
+    'div',
+    { class: 'check' },
+    control,
+    h('div', null, h('label', { for: id }, label), hint && h('p', { class: 'hint', id: `${id}-hint` }, hint)),
+  );
   return { row, control, pointer };
 }
 
@@ -149,8 +193,21 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
  */
 export function segments(label, options, changed) {
   const name = freshId();
-  const controls = options.map(([value], index) => h('input', { type: 'radio', id: freshId(), name, value, checked: index === 0, onchange: changed }));
-  const row = h('fieldset', { class: 'segments' }, h('legend', null, label), h('div', null, options.map(([, text], index) => h('span', null, controls[index], h('label', { for: controls[index]?.id }, text)))));
+  const controls = options.map(([value], index) =>
+    h('input', { type: 'radio', id: freshId(), name, value, checked: index === 0, onchange: changed }),
+  );
+  const row = h(
+    'fieldset',
+    { class: 'segments' },
+    h('legend', null, label),
+    h(
+      'div',
+      null,
+      options.map(([, text], index) =>
+        h('span', null, controls[index], h('label', { for: controls[index]?.id }, text)),
+      ),
+    ),
+  );
   return { row, value: () => controls.find(({ checked }) => checked)?.value ?? '' };
 }
 
@@ -168,34 +225,44 @@ export function segments(label, options, changed) {
  */
 export function form({ fields, content, submit, busy, send, buttons = [], danger = false, explain }) {
   const note = h('div', { class: 'form-note' });
-  const text = () => typeof submit === 'string' ? submit : submit();
+  const text = () => (typeof submit === 'string' ? submit : submit());
   const button = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, text());
   let sending = false;
-  const element = h('form', {
-    novalidate: true, autocomplete: 'off',
-    onsubmit: async (/** @type {SubmitEvent} */ event) => {
-      event.preventDefault();
-      if (sending) return;
-      note.replaceChildren();
-      if (!complete(fields())) return;
-      sending = true;
-      button.setAttribute('aria-disabled', 'true');
-      button.textContent = busy;
-      try {
-        if (await send() === false) return;
-        // The typed data was sent, so leaving the page loses nothing.
-        element.dispatchEvent(new CustomEvent('sent', { bubbles: true }));
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        if (element.isConnected) show(error, fields(), note, explain);
-      } finally {
-        sending = false;
-        button.removeAttribute('aria-disabled');
-        button.textContent = text();
-      }
+  const element = h(
+    'form',
+    {
+      novalidate: true,
+      autocomplete: 'off',
+      onsubmit: async (/** @type {SubmitEvent} */ event) => {
+        event.preventDefault();
+        if (sending) return;
+        note.replaceChildren();
+        if (!complete(fields())) return;
+        sending = true;
+        button.setAttribute('aria-disabled', 'true');
+        button.textContent = busy;
+        try {
+          if ((await send()) === false) return;
+          // The typed data was sent, so leaving the page loses nothing.
+          element.dispatchEvent(new CustomEvent('sent', { bubbles: true }));
+        } catch (error) {
+          if (!(error instanceof Problem)) throw error;
+          if (element.isConnected) show(error, fields(), note, explain);
+        } finally {
+          sending = false;
+          button.removeAttribute('aria-disabled');
+          button.textContent = text();
+        }
+      },
     },
-  }, ...content, note, h('div', { class: 'buttons' }, button, buttons));
-  if (typeof submit !== 'string') element.addEventListener('input', () => { if (!sending) button.textContent = text(); });
+    ...content,
+    note,
+    h('div', { class: 'buttons' }, button, buttons),
+  );
+  if (typeof submit !== 'string')
+    element.addEventListener('input', () => {
+      if (!sending) button.textContent = text();
+    });
   return element;
 }
 
@@ -247,7 +314,9 @@ function show(problem, fields, note, explain) {
   /** @type {Set<Field>} */
   const refused = new Set();
   const others = problem.errors.filter((error) => {
-    const named = fields.find(({ pointer }) => pointer && (error.pointer === pointer || error.pointer.startsWith(`${pointer}/`)));
+    const named = fields.find(
+      ({ pointer }) => pointer && (error.pointer === pointer || error.pointer.startsWith(`${pointer}/`)),
+    );
     if (!named) return true;
     if (!refused.has(named)) named.refuse(sentence(error.detail));
     refused.add(named);
@@ -274,6 +343,7 @@ function sentence(text) {
 export function passcode(text) {
   const code = text.replaceAll(/\s/g, '');
   // What cannot be right is not sent: it would count as a failed sign-in.
-  if (code && !/^(\d{6}|[\d-]{20,23})$/.test(code)) throw 'Enter the six digits of the app, or a recovery code of 20 digits.';
+  if (code && !/^(\d{6}|[\d-]{20,23})$/.test(code))
+    throw 'Enter the six digits of the app, or a recovery code of 20 digits.';
   return code || undefined;
 }

@@ -11,14 +11,22 @@ import { secretBox } from './copy.js';
 /** @typedef {import('./parts.js').Page} Page */
 
 /** @type {[string, string][]} */
-const OVERLAPS = [['0', 'Immediately'], ['3600', 'After 1 hour'], ['86400', 'After 24 hours'], ['604800', 'After 7 days']];
+const OVERLAPS = [
+  ['0', 'Immediately'],
+  ['3600', 'After 1 hour'],
+  ['86400', 'After 24 hours'],
+  ['604800', 'After 7 days'],
+];
 
 /** An integration whose token was used within this number of days is deleted only after its name is typed. */
 const IN_USE = 30;
 
 /** @param {string} text */
 const patterns = (text) => {
-  const all = text.split(/[\n,]/).map((line) => line.trim()).filter(Boolean);
+  const all = text
+    .split(/[\n,]/)
+    .map((line) => line.trim())
+    .filter(Boolean);
   return all.length ? all : undefined;
 };
 
@@ -28,9 +36,24 @@ const patterns = (text) => {
  */
 export function accessFields({ namespaces = [], expires_at: at }) {
   return {
-    namespaces: field({ label: 'Namespaces', pointer: '/namespaces', rows: 3, required: true, mono: true, value: namespaces.join('\n'), placeholder: 'imports/nightly\nexports/*',
-      hint: 'One in each line. A name, or a prefix and /* for all below it.', parse: patterns }),
-    expires: field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', value: writeTime(at), parse: readTime }),
+    namespaces: field({
+      label: 'Namespaces',
+      pointer: '/namespaces',
+      rows: 3,
+      required: true,
+      mono: true,
+      value: namespaces.join('\n'),
+      placeholder: 'imports/nightly\nexports/*',
+      hint: 'One in each line. A name, or a prefix and /* for all below it.',
+      parse: patterns,
+    }),
+    expires: field({
+      label: 'Expires',
+      pointer: '/expires_at',
+      type: 'datetime-local',
+      value: writeTime(at),
+      parse: readTime,
+    }),
   };
 }
 
@@ -41,11 +64,21 @@ export function accessFields({ namespaces = [], expires_at: at }) {
  * @param {() => void} closed
  */
 export function showToken(integration, token, closed) {
-  const dialog = openDialog(`Token of ${integration.name}`, (close) => [h('div', { class: 'page-body' },
-    h('p', null, 'Give it to the owner of the job over a channel that you trust. It is shown only once.'),
-    secretBox(token, 'the token'),
-    h('h3', null, 'Connect a job'), jobLines(integration),
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
+  const dialog = openDialog(
+    `Token of ${integration.name}`,
+    (close) => [
+      h(
+        'div',
+        { class: 'page-body' },
+        h('p', null, 'Give it to the owner of the job over a channel that you trust. It is shown only once.'),
+        secretBox(token, 'the token'),
+        h('h3', null, 'Connect a job'),
+        jobLines(integration),
+        h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')),
+      ),
+    ],
+    true,
+  );
   dialog.classList.add('wide');
   dialog.addEventListener('close', closed);
 }
@@ -63,7 +96,10 @@ export function actionsOf(integration, page) {
   /** @type {(to: string) => () => Promise<void>} */
   const turn = (to) => async () => {
     await call('PATCH', `/integrations/${id}`, { body: { state: to } });
-    await page.done(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`, turn(to === 'active' ? 'disabled' : 'active'));
+    await page.done(
+      to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`,
+      turn(to === 'active' ? 'disabled' : 'active'),
+    );
   };
   return [
     button('Connect a job', () => go(`#/integrations/${id}?tab=connect`)),
@@ -71,18 +107,60 @@ export function actionsOf(integration, page) {
     button('New token', () => rotate(integration, page)),
     button('Edit', () => edit(integration, page)),
     state === 'active'
-      ? button('Disable', () => confirm({ heading: `Disable ${name}?`, text: ['Its tokens stop working immediately. Credentials already issued still work: revoke them at the storage provider.'], submit: 'Disable', busy: 'Disabling…', act: turn('disabled') }))
-      : button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['Its tokens work again.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') })),
-    button('Delete', () => confirm({ heading: `Delete ${name}?`, submit: 'Delete', busy: 'Deleting…', typed: inUse ? name : '',
-      text: [inUse ? h('p', { class: 'note bad' }, h('strong', null, 'In use. '), 'Its token was last used ', time(used), '.') : `Its token was not used in the last ${IN_USE} days.`, 'All its tokens are revoked, and its activations end. Its jobs are denied from then on.'],
-      act: async () => {
-        await call('DELETE', `/integrations/${id}`);
-        const done = `Deleted integration ${name}.`;
-        if (location.hash.startsWith('#/integrations/')) {
-          flash(done);
-          go('#/integrations');
-        } else await page.done(done);
-      } }), true)];
+      ? button('Disable', () =>
+          confirm({
+            heading: `Disable ${name}?`,
+            text: [
+              'Its tokens stop working immediately. Credentials already issued still work: revoke them at the storage provider.',
+            ],
+            submit: 'Disable',
+            busy: 'Disabling…',
+            act: turn('disabled'),
+          }),
+        )
+      : button('Enable', () =>
+          confirm({
+            heading: `Enable ${name}?`,
+            text: ['Its tokens work again.'],
+            submit: 'Enable',
+            busy: 'Enabling…',
+            danger: false,
+            act: turn('active'),
+          }),
+        ),
+    button(
+      'Delete',
+      () =>
+        confirm({
+          heading: `Delete ${name}?`,
+          submit: 'Delete',
+          busy: 'Deleting…',
+          typed: inUse ? name : '',
+          text: [
+            inUse
+              ? h(
+                  'p',
+                  { class: 'note bad' },
+                  h('strong', null, 'In use. '),
+                  'Its token was last used ',
+                  time(used),
+                  '.',
+                )
+              : `Its token was not used in the last ${IN_USE} days.`,
+            'All its tokens are revoked, and its activations end. Its jobs are denied from then on.',
+          ],
+          act: async () => {
+            await call('DELETE', `/integrations/${id}`);
+            const done = `Deleted integration ${name}.`;
+            if (location.hash.startsWith('#/integrations/')) {
+              flash(done);
+              go('#/integrations');
+            } else await page.done(done);
+          },
+        }),
+      true,
+    ),
+  ];
 }
 
 /**
@@ -91,16 +169,27 @@ export function actionsOf(integration, page) {
  */
 function rotate(integration, page) {
   const { id, name } = integration;
-  const overlap = field({ label: 'The old token stops working', pointer: '/overlap', options: OVERLAPS, value: '86400', parse: Number });
-  openDialog(`New token for ${name}`, (close) => [form({
-    fields: () => [overlap], content: [overlap.row], submit: 'Issue a new token', busy: 'One moment…',
-    send: async () => {
-      const { body } = await call('POST', `/integrations/${id}/rotate`, { body: { overlap: overlap.read() } });
-      close();
-      showToken(integration, body.token, () => void page.done(`Issued a new token for ${name}.`));
-    },
-    buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-  })]);
+  const overlap = field({
+    label: 'The old token stops working',
+    pointer: '/overlap',
+    options: OVERLAPS,
+    value: '86400',
+    parse: Number,
+  });
+  openDialog(`New token for ${name}`, (close) => [
+    form({
+      fields: () => [overlap],
+      content: [overlap.row],
+      submit: 'Issue a new token',
+      busy: 'One moment…',
+      send: async () => {
+        const { body } = await call('POST', `/integrations/${id}/rotate`, { body: { overlap: overlap.read() } });
+        close();
+        showToken(integration, body.token, () => void page.done(`Issued a new token for ${name}.`));
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    }),
+  ]);
 }
 
 /**
@@ -113,14 +202,22 @@ export function edit(integration, page, add = '') {
   const { namespaces, expires } = accessFields(integration);
   if (add) namespaces.write([...integration.namespaces, add].join('\n'));
   const before = expires.text();
-  openDialog(`Edit ${integration.name}`, (close) => [form({
-    fields: () => [namespaces, expires], content: [namespaces.row, expires.row], submit: 'Save', busy: 'Saving…',
-    send: async () => {
-      const body = { namespaces: namespaces.read(), expires_at: expires.text() === before ? undefined : expires.read() ?? null };
-      await call('PATCH', `/integrations/${integration.id}`, { body });
-      close();
-      await page.done(`Saved ${integration.name}.`);
-    },
-    buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-  })]);
+  openDialog(`Edit ${integration.name}`, (close) => [
+    form({
+      fields: () => [namespaces, expires],
+      content: [namespaces.row, expires.row],
+      submit: 'Save',
+      busy: 'Saving…',
+      send: async () => {
+        const body = {
+          namespaces: namespaces.read(),
+          expires_at: expires.text() === before ? undefined : (expires.read() ?? null),
+        };
+        await call('PATCH', `/integrations/${integration.id}`, { body });
+        close();
+        await page.done(`Saved ${integration.name}.`);
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    }),
+  ]);
 }

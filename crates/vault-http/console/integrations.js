@@ -17,54 +17,136 @@ class Integrations extends Page {
   }
 
   async content() {
-    this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
-    const [{ rows, partial }, recent, { body: usage }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadUsage({ days: DENIED_DAYS }), call('GET', '/integrations/usage')]);
+    this.actions(
+      h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'),
+    );
+    const [{ rows, partial }, recent, { body: usage }] = await Promise.all([
+      /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')),
+      loadUsage({ days: DENIED_DAYS }),
+      call('GET', '/integrations/usage'),
+    ]);
     const denied = deniedIn(recent);
     /** @type {Map<string, import('./api.js').IntegrationUsage>} */
     const usages = new Map(usage.map((/** @type {import('./api.js').IntegrationUsage} */ one) => [one.id, one]));
     // The last use of the token does not include runs of trusted workloads.
-    const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) => [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
+    const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) =>
+      [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
     const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
     const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
     const create = this.once('create');
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
-    return [list({
-      caption: 'Integrations', noun: 'integration', partial, file: 'integrations', rows,
-      empty: 'No integrations yet. Create one for each job: its token lets the job use the credentials of its namespaces.',
-      columns: [
-        { heading: 'Name', cell: ({ id, name, state, managed_by: set }) => [h('a', { class: 'long', href: `#/integrations/${id}` }, name), state === 'active' ? null : badge(state, 'bad'), set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null], value: ({ name }) => name },
-        { heading: 'Access', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))), value: ({ namespaces }) => namespaces.join(' ') },
-        { heading: 'Last run', cell: (row) => [time(lastRun(row)), row.previous_token_until ? h('span', { class: 'hint block' }, 'previous token until ', time(row.previous_token_until)) : null], value: lastRun },
-        { heading: 'Runs (30 d)', cell: ({ id }) => usages.get(id)?.activations.toLocaleString('en') ?? null, value: ({ id }) => usages.get(id)?.activations },
-        { heading: `Denied (${DENIED_DAYS} d)`, cell: ({ id }) => {
-          const [latest] = deniedOf(id);
-          return latest ? [h('a', { class: 'over', href: `#/audit${query({ actor: id, action: latest.action })}` }, `${times(id)}×`), h('span', { class: 'hint block' }, `${DENIED[latest.action]}${latest.namespace ? `: ${latest.namespace}` : ''}`), live('relative', latest.last, 'ago')] : null;
-        }, value: ({ id }) => times(id) || undefined },
-        { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
-        { heading: '(Actions)', cell: (integration) => h('div', { class: 'buttons' }, menu(integration.name, actionsOf(integration, this))) },
-      ],
-    })];
+    return [
+      list({
+        caption: 'Integrations',
+        noun: 'integration',
+        partial,
+        file: 'integrations',
+        rows,
+        empty:
+          'No integrations yet. Create one for each job: its token lets the job use the credentials of its namespaces.',
+        columns: [
+          {
+            heading: 'Name',
+            cell: ({ id, name, state, managed_by: set }) => [
+              h('a', { class: 'long', href: `#/integrations/${id}` }, name),
+              state === 'active' ? null : badge(state, 'bad'),
+              set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null,
+            ],
+            value: ({ name }) => name,
+          },
+          {
+            heading: 'Access',
+            cell: ({ namespaces }) =>
+              namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))),
+            value: ({ namespaces }) => namespaces.join(' '),
+          },
+          {
+            heading: 'Last run',
+            cell: (row) => [
+              time(lastRun(row)),
+              row.previous_token_until
+                ? h('span', { class: 'hint block' }, 'previous token until ', time(row.previous_token_until))
+                : null,
+            ],
+            value: lastRun,
+          },
+          {
+            heading: 'Runs (30 d)',
+            cell: ({ id }) => usages.get(id)?.activations.toLocaleString('en') ?? null,
+            value: ({ id }) => usages.get(id)?.activations,
+          },
+          {
+            heading: `Denied (${DENIED_DAYS} d)`,
+            cell: ({ id }) => {
+              const [latest] = deniedOf(id);
+              return latest
+                ? [
+                    h(
+                      'a',
+                      { class: 'over', href: `#/audit${query({ actor: id, action: latest.action })}` },
+                      `${times(id)}×`,
+                    ),
+                    h(
+                      'span',
+                      { class: 'hint block' },
+                      `${DENIED[latest.action]}${latest.namespace ? `: ${latest.namespace}` : ''}`,
+                    ),
+                    live('relative', latest.last, 'ago'),
+                  ]
+                : null;
+            },
+            value: ({ id }) => times(id) || undefined,
+          },
+          { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
+          {
+            heading: '(Actions)',
+            cell: (integration) => h('div', { class: 'buttons' }, menu(integration.name, actionsOf(integration, this))),
+          },
+        ],
+      }),
+    ];
   }
 
   /** @param {string} namespace */
   #create(namespace = '') {
-    const name = field({ label: 'Name', pointer: '/name', required: true, placeholder: 'nightly import', maxlength: 64 });
+    const name = field({
+      label: 'Name',
+      pointer: '/name',
+      required: true,
+      placeholder: 'nightly import',
+      maxlength: 64,
+    });
     const { namespaces, expires } = accessFields({ namespaces: namespace ? [namespace] : [] });
-    const token = checkbox('Issue a token', { checked: true, hint: 'Not needed if the job has its own identity token: GitHub Actions, GitLab CI, Kubernetes, SPIFFE. Choose the trusted jobs next.' });
-    openDialog('Create an integration', (close) => [form({
-      fields: () => [name, namespaces, expires], content: [name.row, namespaces.row, expires.row, token.row], submit: 'Create', busy: 'Creating…',
-      send: async () => {
-        const { body } = await call('POST', '/integrations', { body: { name: name.read(), namespaces: namespaces.read(), expires_at: expires.read(), token: token.control.checked ? undefined : false } });
-        close();
-        const open = (/** @type {string} */ tab) => {
-          flash(`Created integration ${body.name}.`);
-          go(`#/integrations/${body.id}?tab=${tab}`);
-        };
-        if (body.token) showToken(body, body.token, () => open('access'));
-        else open('workloads');
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]);
+    const token = checkbox('Issue a token', {
+      checked: true,
+      hint: 'Not needed if the job has its own identity token: GitHub Actions, GitLab CI, Kubernetes, SPIFFE. Choose the trusted jobs next.',
+    });
+    openDialog('Create an integration', (close) => [
+      form({
+        fields: () => [name, namespaces, expires],
+        content: [name.row, namespaces.row, expires.row, token.row],
+        submit: 'Create',
+        busy: 'Creating…',
+        send: async () => {
+          const { body } = await call('POST', '/integrations', {
+            body: {
+              name: name.read(),
+              namespaces: namespaces.read(),
+              expires_at: expires.read(),
+              token: token.control.checked ? undefined : false,
+            },
+          });
+          close();
+          const open = (/** @type {string} */ tab) => {
+            flash(`Created integration ${body.name}.`);
+            go(`#/integrations/${body.id}?tab=${tab}`);
+          };
+          if (body.token) showToken(body, body.token, () => open('access'));
+          else open('workloads');
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]);
   }
 }
 

@@ -17,7 +17,7 @@ const NO_ADDRESS = 'ACTIVATION_URL';
  * What a shell takes as one word.
  * @param {string} text
  */
-const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+const quoted = (text) => (/^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 /** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean, audience: string}} Filled */
 
@@ -27,13 +27,26 @@ const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.
  * @type {[string, string, (filled: Filled) => string, ((filled: Filled) => string)?][]}
  */
 const PLATFORMS = [
-  ['shell', 'Shell', ({ file, namespace, url }) => `# Can the credentials be used?
+  [
+    'shell',
+    'Shell',
+    ({ file, namespace, url }) => `# Can the credentials be used?
 orgvault activate --check --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)}
 # Run the job.
 orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`,
-  // Pasted alone, so that no later line is read as the token. POSIX sh has no read -s.
-  ({ file }) => `(umask 077; trap 'stty echo; exit 1' INT; stty -echo; printf 'Token: '; IFS= read -r token; stty echo; echo; printf '%s\\n' "$token" > ${file})`],
-  ['kubernetes', 'Kubernetes', ({ name, namespace, url, socket }) => `# Once: kubectl create secret generic ${name}-orgvault --from-file=token=/dev/stdin   (paste the token, then Ctrl-D)
+    // Pasted alone, so that no later line is read as the token. POSIX sh has no read -s.
+    ({ file }) =>
+      `(umask 077; trap 'stty echo; exit 1' INT; stty -echo; printf 'Token: '; IFS= read -r token; stty echo; echo; printf '%s\\n' "$token" > ${file})`,
+  ],
+  [
+    'kubernetes',
+    'Kubernetes',
+    ({
+      name,
+      namespace,
+      url,
+      socket,
+    }) => `# Once: kubectl create secret generic ${name}-orgvault --from-file=token=/dev/stdin   (paste the token, then Ctrl-D)
 apiVersion: batch/v1
 kind: CronJob
 metadata:
@@ -62,8 +75,16 @@ spec:
               volumeMounts: [{name: token, mountPath: /orgvault}]
           volumes:
             - {name: secret, secret: {secretName: ${name}-orgvault}}
-            - {name: token, emptyDir: {medium: Memory}}${socket ? '\n# The address is a socket of the server\'s machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS).' : ''}`],
-  ['github', 'GitHub', ({ name, namespace, url }) => `# Once: gh secret set ORGVAULT_TOKEN   (paste the token). The runner must reach ${url}.
+            - {name: token, emptyDir: {medium: Memory}}${socket ? "\n# The address is a socket of the server's machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS)." : ''}`,
+  ],
+  [
+    'github',
+    'GitHub',
+    ({
+      name,
+      namespace,
+      url,
+    }) => `# Once: gh secret set ORGVAULT_TOKEN   (paste the token). The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 jobs:
@@ -77,8 +98,16 @@ jobs:
         env: {TOKEN: "\${{ secrets.ORGVAULT_TOKEN }}"}
       - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND
       - if: always()
-        run: rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`],
-  ['gitlab', 'GitLab', ({ name, namespace, url }) => `# Once: a masked, protected CI/CD variable ORGVAULT_TOKEN of type Variable. The runner must reach ${url}.
+        run: rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`,
+  ],
+  [
+    'gitlab',
+    'GitLab',
+    ({
+      name,
+      namespace,
+      url,
+    }) => `# Once: a masked, protected CI/CD variable ORGVAULT_TOKEN of type Variable. The runner must reach ${url}.
 ${name}:
   variables:
     ORGVAULT_ACTIVATION_URL: "${url}"
@@ -87,8 +116,17 @@ ${name}:
     - (umask 077; printf '%s\\n' "$ORGVAULT_TOKEN" > "$ORGVAULT_INTEGRATION_TOKEN_FILE"); unset ORGVAULT_TOKEN
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
-    - rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`],
-  ['github-identity', '', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
+    - rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`,
+  ],
+  [
+    'github-identity',
+    '',
+    ({
+      name,
+      namespace,
+      url,
+      audience,
+    }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 permissions: {id-token: write}
@@ -99,16 +137,29 @@ jobs:
       ORGVAULT_ACTIVATION_URL: ${url}
       ORGVAULT_INTEGRATION_ID: ${audience.split(':').pop()}
     steps:
-      - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['gitlab-identity', '', ({ name, namespace, url, audience }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
+      - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`,
+  ],
+  [
+    'gitlab-identity',
+    '',
+    ({
+      name,
+      namespace,
+      url,
+      audience,
+    }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
 ${name}:
   id_tokens:
     ORGVAULT_IDENTITY_TOKEN: {aud: "${audience}"}
   variables:
     ORGVAULT_ACTIVATION_URL: "${url}"
   script:
-    - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['kubernetes-identity', '', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
+    - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`,
+  ],
+  [
+    'kubernetes-identity',
+    '',
+    ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
 apiVersion: batch/v1
 kind: CronJob
 metadata:
@@ -132,8 +183,17 @@ spec:
           volumes:
             - name: identity
               projected:
-                sources: [{serviceAccountToken: {path: token, expirationSeconds: 600, audience: "${audience}"}}]${socket ? '\n# The address is a socket of the server\'s machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS).' : ''}`],
-  ['airflow', 'Airflow', ({ name, file, namespace, url }) => `# Once, on each worker, as its user: put the token into ~/${file} with mode 0600.
+                sources: [{serviceAccountToken: {path: token, expirationSeconds: 600, audience: "${audience}"}}]${socket ? "\n# The address is a socket of the server's machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS)." : ''}`,
+  ],
+  [
+    'airflow',
+    'Airflow',
+    ({
+      name,
+      file,
+      namespace,
+      url,
+    }) => `# Once, on each worker, as its user: put the token into ~/${file} with mode 0600.
 from airflow.providers.standard.operators.bash import BashOperator
 
 BashOperator(
@@ -141,8 +201,12 @@ BashOperator(
     bash_command="orgvault exec --token-file ~/${file} --namespace ${quoted(namespace)} -- COMMAND",
     env={"ORGVAULT_ACTIVATION_URL": "${url}"},
     append_env=True,
-)`],
-  ['python', 'Python', ({ file, namespace, url }) => `# Once, as the job's user: put the token into ${file} with mode 0600.
+)`,
+  ],
+  [
+    'python',
+    'Python',
+    ({ file, namespace, url }) => `# Once, as the job's user: put the token into ${file} with mode 0600.
 # job.py reads the variables that its libraries read anyway (boto3: AWS_ACCESS_KEY_ID …).
 import subprocess
 
@@ -151,7 +215,8 @@ subprocess.run(
      "--token-file", "${file}", "--namespace", "${namespace}",
      "--", "python3", "job.py"],
     check=True,
-)`],
+)`,
+  ],
 ];
 
 /**
@@ -160,9 +225,20 @@ subprocess.run(
  * @param {string} text
  */
 function lines(heading, text) {
-  const parts = text.split('\n').flatMap((line, index) => [index ? '\n' : '', /^\s*#/.test(line) ? h('span', { class: 'muted' }, line) : line]);
-  return h('div', { class: 'step' }, heading && h('p', null, h('strong', null, heading)),
-    h('div', { class: 'copied' }, h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, parts)), copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines')));
+  const parts = text
+    .split('\n')
+    .flatMap((line, index) => [index ? '\n' : '', /^\s*#/.test(line) ? h('span', { class: 'muted' }, line) : line]);
+  return h(
+    'div',
+    { class: 'step' },
+    heading && h('p', null, h('strong', null, heading)),
+    h(
+      'div',
+      { class: 'copied' },
+      h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, parts)),
+      copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines'),
+    ),
+  );
 }
 
 /**
@@ -172,35 +248,90 @@ function lines(heading, text) {
  */
 export function jobLines({ id, name, namespaces }, fixed = '') {
   const { activation_url: known } = session.server();
-  const slug = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '') || 'job';
-  const where = segments('Where the job runs', PLATFORMS.flatMap(([key, text]) => text ? [/** @type {[string, string]} */ ([key, text])] : []), () => show());
-  const identity = checkbox('The job signs in with its own identity', { hint: 'No token to store. Trust the workload under Trusted workloads of the integration first.' });
+  const slug =
+    name
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')
+      .replaceAll(/^-+|-+$/g, '') || 'job';
+  const where = segments(
+    'Where the job runs',
+    PLATFORMS.flatMap(([key, text]) => (text ? [/** @type {[string, string]} */ ([key, text])] : [])),
+    () => show(),
+  );
+  const identity = checkbox('The job signs in with its own identity', {
+    hint: 'No token to store. Trust the workload under Trusted workloads of the integration first.',
+  });
   // A pattern stands for the namespaces below it: the job names one of them.
   const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
   const below = namespaces.find((pattern) => pattern.endsWith('*'));
   const names = h('datalist', { id: freshId() });
-  const namespace = field({ label: 'Namespace', mono: true, value: fixed || exact[0] || '', required: true, list: names.id });
-  const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? null : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
+  const namespace = field({
+    label: 'Namespace',
+    mono: true,
+    value: fixed || exact[0] || '',
+    required: true,
+    list: names.id,
+  });
+  const url = field({
+    label: 'Address of the activation listener',
+    mono: true,
+    value: known ?? '',
+    required: true,
+    hint: known ? null : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.',
+  });
   const box = h('div', { class: 'page-body' });
   const show = () => {
     const address = url.control.value.trim() || NO_ADDRESS;
     const own = PLATFORMS.find(([key]) => key === `${where.value()}-identity`);
     identity.row.hidden = !own;
-    const [, , text, once] = (own && identity.control.checked ? own : PLATFORMS.find(([key]) => key === where.value())) ?? [];
-    const filled = { name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) };
-    box.replaceChildren(...once ? [lines('1. Store the token, once, as the job’s user', once(filled)), lines('2. In your job', text?.(filled) ?? '')] : [lines('', text?.(filled) ?? '')]);
+    const [, , text, once] =
+      (own && identity.control.checked ? own : PLATFORMS.find(([key]) => key === where.value())) ?? [];
+    const filled = {
+      name: slug,
+      file: `${slug}.token`,
+      namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`,
+      url: address,
+      socket: address.startsWith('unix:'),
+      audience: audienceOf(id),
+    };
+    box.replaceChildren(
+      ...(once
+        ? [
+            lines('1. Store the token, once, as the job’s user', once(filled)),
+            lines('2. In your job', text?.(filled) ?? ''),
+          ]
+        : [lines('', text?.(filled) ?? '')]),
+    );
   };
   if (below && !fixed && session.isAdmin()) {
-    void call('GET', '/namespaces?limit=1000').then(({ body }) => {
-      const found = body.map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one).filter((/** @type {string} */ one) => matches(namespaces, one));
-      names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
-      if (!namespace.control.value && found.length) namespace.write(found[0]);
-      show();
-    }, () => {}); // without them the name is typed
+    void call('GET', '/namespaces?limit=1000').then(
+      ({ body }) => {
+        const found = body
+          .map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one)
+          .filter((/** @type {string} */ one) => matches(namespaces, one));
+        names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
+        if (!namespace.control.value && found.length) namespace.write(found[0]);
+        show();
+      },
+      () => {},
+    ); // without them the name is typed
   }
   for (const { control } of [identity, namespace, url]) control.addEventListener('input', show);
   show();
-  return h('div', { class: 'page-body' },
-    !known && h('p', { class: 'note warn' }, 'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen. If another process serves it, enter its address.'),
-    where.row, !fixed && h('div', { class: 'pair' }, namespace.row, url.row), names, fixed && !known ? url.row : null, identity.row, box);
+  return h(
+    'div',
+    { class: 'page-body' },
+    !known &&
+      h(
+        'p',
+        { class: 'note warn' },
+        'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen. If another process serves it, enter its address.',
+      ),
+    where.row,
+    !fixed && h('div', { class: 'pair' }, namespace.row, url.row),
+    names,
+    fixed && !known ? url.row : null,
+    identity.row,
+    box,
+  );
 }

@@ -8,8 +8,12 @@ import * as session from './session.js';
 
 /** Pages by the key that follows `g`, and whether they are for admins only. @type {Record<string, [string, string, boolean]>} */
 const PAGES = {
-  o: ['#/overview', 'Overview', false], c: ['#/credentials', 'Credentials', false], i: ['#/integrations', 'Integrations', true],
-  n: ['#/namespaces', 'Namespaces', true], u: ['#/accounts', 'Accounts', true], a: ['#/audit', 'Audit', true],
+  o: ['#/overview', 'Overview', false],
+  c: ['#/credentials', 'Credentials', false],
+  i: ['#/integrations', 'Integrations', true],
+  n: ['#/namespaces', 'Namespaces', true],
+  u: ['#/accounts', 'Accounts', true],
+  a: ['#/audit', 'Audit', true],
 };
 /** How long a key can follow `g`, in milliseconds. */
 const PAUSE = 1500;
@@ -21,7 +25,16 @@ let started = 0;
 export function listen() {
   addEventListener('keydown', (event) => {
     const { target, key } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !session.token() || !singleKeys() || openDialogs().length) return;
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      event.defaultPrevented ||
+      !session.token() ||
+      !singleKeys() ||
+      openDialogs().length
+    )
+      return;
     if (target instanceof HTMLElement && target.matches('input:not([type="checkbox"]), textarea, select')) return;
     const page = performance.now() - started < PAUSE ? PAGES[key] : undefined;
     started = key === 'g' ? performance.now() : 0;
@@ -50,16 +63,35 @@ function move(step) {
 
 /** Shows the list of keys. */
 export function showKeys() {
-  const off = checkbox('Shortcuts of single keys', { checked: singleKeys(), hint: 'Turn them off if you control the browser by voice.' });
+  const off = checkbox('Shortcuts of single keys', {
+    checked: singleKeys(),
+    hint: 'Turn them off if you control the browser by voice.',
+  });
   off.control.addEventListener('change', () => chooseKeys(off.control.checked));
   /** @type {[string, string][]} */
   const keys = [
-    ['/ or Ctrl K', 'Find a page, an object or an action'], ...(session.mayWrite() ? [/** @type {[string, string]} */ (['c', 'Add a credential'])] : []),
-    ...Object.entries(PAGES).filter(([, [, , admins]]) => !admins || session.isAdmin()).map(([key, [, name]]) => /** @type {[string, string]} */ ([`g ${key}`, name])),
-    ['j, k', 'Next row, previous row'], ['x', 'Select the row'], ['Enter', 'Open the row'], ['?', 'This list'],
+    ['/ or Ctrl K', 'Find a page, an object or an action'],
+    ...(session.mayWrite() ? [/** @type {[string, string]} */ (['c', 'Add a credential'])] : []),
+    ...Object.entries(PAGES)
+      .filter(([, [, , admins]]) => !admins || session.isAdmin())
+      .map(([key, [, name]]) => /** @type {[string, string]} */ ([`g ${key}`, name])),
+    ['j, k', 'Next row, previous row'],
+    ['x', 'Select the row'],
+    ['Enter', 'Open the row'],
+    ['?', 'This list'],
   ];
-  openDialog('Keys and help', (close) => [h('div', { class: 'page-body' },
-    h('dl', { class: 'keys' }, keys.map(([key, text]) => h('div', null, h('dt', null, h('kbd', null, key)), h('dd', null, text)))), off.row,
-    h('p', null, h('a', { href: '/docs' }, 'API reference')),
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
+  openDialog('Keys and help', (close) => [
+    h(
+      'div',
+      { class: 'page-body' },
+      h(
+        'dl',
+        { class: 'keys' },
+        keys.map(([key, text]) => h('div', null, h('dt', null, h('kbd', null, key)), h('dd', null, text))),
+      ),
+      off.row,
+      h('p', null, h('a', { href: '/docs' }, 'API reference')),
+      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')),
+    ),
+  ]);
 }

@@ -46,7 +46,11 @@ const COLLATOR = new Intl.Collator('en', { numeric: true });
  */
 function stateOf(sort) {
   const query = new URLSearchParams(location.hash.split('?')[1]);
-  return { sort: query.get('sort') ?? sort, down: query.has('down'), page: Math.max(0, Number(query.get('page') ?? 1) - 1) || 0 };
+  return {
+    sort: query.get('sort') ?? sort,
+    down: query.has('down'),
+    page: Math.max(0, Number(query.get('page') ?? 1) - 1) || 0,
+  };
 }
 
 /**
@@ -73,7 +77,19 @@ export async function loadAll(path, most = ANSWER) {
  * @template T
  * @param {ListOptions<T>} options
  */
-export function list({ caption, noun, empty, columns, rows, partial = false, sort = '', file, rowName, several = [], dense = false }) {
+export function list({
+  caption,
+  noun,
+  empty,
+  columns,
+  rows,
+  partial = false,
+  sort = '',
+  file,
+  rowName,
+  several = [],
+  dense = false,
+}) {
   const state = stateOf(sort);
   /** @type {Set<T>} */
   const chosen = new Set();
@@ -86,10 +102,13 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
     const value = column?.order ?? column?.value;
     if (!value) return rows;
     const sign = state.down ? -1 : 1;
-    return rows.map((row) => ({ row, key: value(row) })).sort(({ key: a }, { key: b }) => {
-      if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-      return sign * (typeof a === 'number' && typeof b === 'number' ? a - b : COLLATOR.compare(String(a), String(b)));
-    }).map(({ row }) => row);
+    return rows
+      .map((row) => ({ row, key: value(row) }))
+      .sort(({ key: a }, { key: b }) => {
+        if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+        return sign * (typeof a === 'number' && typeof b === 'number' ? a - b : COLLATOR.compare(String(a), String(b)));
+      })
+      .map(({ row }) => row);
   };
   const sortBy = (/** @type {string} */ heading) => {
     state.down = state.sort === heading && !state.down;
@@ -103,15 +122,51 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
     if (!columns.find((one) => one.heading === heading)?.value) return null;
     const here = state.sort === heading;
     return {
-      sort: here ? state.down ? 'descending' : 'ascending' : 'none',
-      content: h('button', { type: 'button', class: 'sort', 'data-sort': heading, onclick: () => sortBy(heading) }, heading, h('span', { 'aria-hidden': 'true' }, here ? state.down ? ' ↓' : ' ↑' : '')),
+      sort: here ? (state.down ? 'descending' : 'ascending') : 'none',
+      content: h(
+        'button',
+        { type: 'button', class: 'sort', 'data-sort': heading, onclick: () => sortBy(heading) },
+        heading,
+        h('span', { 'aria-hidden': 'true' }, here ? (state.down ? ' ↓' : ' ↑') : ''),
+      ),
     };
   };
   const shownRows = () => sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
   const showChosen = () => {
     bar.hidden = chosen.size === 0;
-    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} selected`), chosen.size >= ROWS && chosen.size < rows.length && h('button', { type: 'button', class: 'quiet', onclick: () => { for (const row of rows) chosen.add(row); show(); } }, `Select all ${rows.length.toLocaleString('en')}`) || '', ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
-      h('button', { type: 'button', class: 'quiet', onclick: () => { chosen.clear(); show(); } }, 'Clear'));
+    bar.replaceChildren(
+      h('strong', null, `${count(chosen.size, noun)} selected`),
+      (chosen.size >= ROWS &&
+        chosen.size < rows.length &&
+        h(
+          'button',
+          {
+            type: 'button',
+            class: 'quiet',
+            onclick: () => {
+              for (const row of rows) chosen.add(row);
+              show();
+            },
+          },
+          `Select all ${rows.length.toLocaleString('en')}`,
+        )) ||
+        '',
+      ...several.map(([text, act]) =>
+        h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text),
+      ),
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          onclick: () => {
+            chosen.clear();
+            show();
+          },
+        },
+        'Clear',
+      ),
+    );
   };
   /** @type {[string, (row: T) => any, string][]} */
   const cells = columns.map(({ heading, cell, style }) => [heading, cell, style ?? '']);
@@ -120,21 +175,39 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
     const name = rowName;
     // The box stands with the row's name, which stays the first cell.
     if (first) {
-      cells.splice(0, cells.length, [first[0], (row) => {
-        const tick = h('input', { type: 'checkbox', class: 'choose', 'aria-label': `Select ${name(row)}`, onchange: () => {
-          if (tick.checked) chosen.add(row);
-          else chosen.delete(row);
-          showChosen();
-        } });
-        tick.checked = chosen.has(row);
-        return [tick, first[1](row)].flat();
-      }, first[2]], ...rest);
+      cells.splice(
+        0,
+        cells.length,
+        [
+          first[0],
+          (row) => {
+            const tick = h('input', {
+              type: 'checkbox',
+              class: 'choose',
+              'aria-label': `Select ${name(row)}`,
+              onchange: () => {
+                if (tick.checked) chosen.add(row);
+                else chosen.delete(row);
+                showChosen();
+              },
+            });
+            tick.checked = chosen.has(row);
+            return [tick, first[1](row)].flat();
+          },
+          first[2],
+        ],
+        ...rest,
+      );
     }
   }
   const show = () => {
     const [path = '', text] = location.hash.split('?');
     const query = new URLSearchParams(text);
-    for (const [name, value] of [['sort', state.sort], ['down', state.down ? 'yes' : ''], ['page', state.page ? String(state.page + 1) : '']]) {
+    for (const [name, value] of [
+      ['sort', state.sort],
+      ['down', state.down ? 'yes' : ''],
+      ['page', state.page ? String(state.page + 1) : ''],
+    ]) {
       if (value) query.set(String(name), value);
       else query.delete(String(name));
     }
@@ -142,35 +215,94 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
     const pages = Math.max(1, Math.ceil(rows.length / ROWS));
     state.page = Math.min(state.page, pages - 1);
     const shown = shownRows();
-    const turn = (/** @type {number} */ to, /** @type {string} */ text) => h('button', { type: 'button', disabled: to < 0 || to >= pages, onclick: () => {
-      state.page = to;
-      show();
-      box.closest('.page-body')?.scrollIntoView();
-      announce(`Page ${to + 1} of ${pages}.`);
-      // The same button if it still leads somewhere, else the other.
-      const buttons = /** @type {HTMLButtonElement[]} */ ([...box.querySelectorAll('.pages button')]);
-      (buttons.find((button) => button.textContent === text && !button.disabled) ?? buttons.find((button) => !button.disabled))?.focus({ preventScroll: true });
-    } }, text);
-    status.textContent = rows.length === 0 ? '' : `${count(rows.length, noun)}${partial ? ', and more on the server: narrow the filters to see the others' : ''}`;
-    const choose = h('button', { type: 'button', class: 'quiet', onclick: () => {
-      const all = shown.every((row) => chosen.has(row));
-      for (const row of shown) if (all) chosen.delete(row); else chosen.add(row);
-      show();
-      announce(`${count(chosen.size, noun)} selected.`);
-      /** @type {HTMLElement | null} */ (box.querySelector('.list-head button'))?.focus();
-    } }, pages > 1 ? 'Select all of this page' : 'Select all');
+    const turn = (/** @type {number} */ to, /** @type {string} */ text) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          disabled: to < 0 || to >= pages,
+          onclick: () => {
+            state.page = to;
+            show();
+            box.closest('.page-body')?.scrollIntoView();
+            announce(`Page ${to + 1} of ${pages}.`);
+            // The same button if it still leads somewhere, else the other.
+            const buttons = /** @type {HTMLButtonElement[]} */ ([...box.querySelectorAll('.pages button')]);
+            (
+              buttons.find((button) => button.textContent === text && !button.disabled) ??
+              buttons.find((button) => !button.disabled)
+            )?.focus({ preventScroll: true });
+          },
+        },
+        text,
+      );
+    status.textContent =
+      rows.length === 0
+        ? ''
+        : `${count(rows.length, noun)}${partial ? ', and more on the server: narrow the filters to see the others' : ''}`;
+    const choose = h(
+      'button',
+      {
+        type: 'button',
+        class: 'quiet',
+        onclick: () => {
+          const all = shown.every((row) => chosen.has(row));
+          for (const row of shown)
+            if (all) chosen.delete(row);
+            else chosen.add(row);
+          show();
+          announce(`${count(chosen.size, noun)} selected.`);
+          /** @type {HTMLElement | null} */ (box.querySelector('.list-head button'))?.focus();
+        },
+      },
+      pages > 1 ? 'Select all of this page' : 'Select all',
+    );
     const sortable = columns.filter(({ value }) => value);
-    const narrowSort = h('select', { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => sortBy(narrowSort.value) },
-      h('option', { value: '' }, 'Sort by…'), sortable.map(({ heading }) => h('option', { value: heading, selected: heading === state.sort }, heading)));
-    box.replaceChildren(...[
-      rows.length > 0 && h('div', { class: 'list-head' }, status, h('div', { class: 'buttons' },
-        rowName && several.length > 0 && choose, narrowSort,
-        file && ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: () => save(file, kind, columns, sorted()) }, `↓ ${kind}`)))),
-      bar,
-      table(caption, cells, shown, empty, head, columns.find(({ heading }) => heading === state.sort)?.group),
-      pages > 1 && h('nav', { class: 'pages', 'aria-label': 'Pages' }, turn(state.page - 1, '← Previous'),
-        h('span', { class: 'muted' }, `Page ${state.page + 1} of ${pages}`), turn(state.page + 1, 'Next →')),
-    ].filter((part) => part instanceof Node));
+    const narrowSort = h(
+      'select',
+      { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => sortBy(narrowSort.value) },
+      h('option', { value: '' }, 'Sort by…'),
+      sortable.map(({ heading }) => h('option', { value: heading, selected: heading === state.sort }, heading)),
+    );
+    box.replaceChildren(
+      ...[
+        rows.length > 0 &&
+          h(
+            'div',
+            { class: 'list-head' },
+            status,
+            h(
+              'div',
+              { class: 'buttons' },
+              rowName && several.length > 0 && choose,
+              narrowSort,
+              file &&
+                ['CSV', 'JSON'].map((kind) =>
+                  h(
+                    'button',
+                    {
+                      type: 'button',
+                      class: 'quiet',
+                      'aria-label': `Export as ${kind}`,
+                      onclick: () => save(file, kind, columns, sorted()),
+                    },
+                    `↓ ${kind}`,
+                  ),
+                ),
+            ),
+          ),
+        bar,
+        table(caption, cells, shown, empty, head, columns.find(({ heading }) => heading === state.sort)?.group),
+        pages > 1 &&
+          h(
+            'nav',
+            { class: 'pages', 'aria-label': 'Pages' },
+            turn(state.page - 1, '← Previous'),
+            h('span', { class: 'muted' }, `Page ${state.page + 1} of ${pages}`),
+            turn(state.page + 1, 'Next →'),
+          ),
+      ].filter((part) => part instanceof Node),
+    );
     showChosen();
   };
   if (dense) {
@@ -197,8 +329,13 @@ export function list({ caption, noun, empty, columns, rows, partial = false, sor
 export function save(name, kind, columns, rows) {
   const written = columns.filter(({ value }) => value);
   const line = (/** @type {unknown[]} */ cells) => cells.map(cellOf).join(',');
-  const text = kind === 'JSON' ? `${JSON.stringify(rows, null, 2)}\n`
-    : [line(written.map(({ heading }) => heading)), ...rows.map((row) => line(written.map(({ value }) => value?.(row) ?? '')))].join('\r\n');
+  const text =
+    kind === 'JSON'
+      ? `${JSON.stringify(rows, null, 2)}\n`
+      : [
+          line(written.map(({ heading }) => heading)),
+          ...rows.map((row) => line(written.map(({ value }) => value?.(row) ?? ''))),
+        ].join('\r\n');
   const url = URL.createObjectURL(new Blob([text], { type: kind === 'JSON' ? 'application/json' : 'text/csv' }));
   h('a', { href: url, download: `${name}.${kind.toLowerCase()}` }).click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
@@ -229,8 +366,15 @@ export async function doSeveral({ heading, rows, name, act, done }) {
   const results = h('ul', { class: 'checks' });
   const progress = h('p', { class: 'muted', role: 'status' });
   let stopped = false;
-  const dialog = openDialog(heading, (close) => [h('div', { class: 'page-body' }, progress, results,
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
+  const dialog = openDialog(heading, (close) => [
+    h(
+      'div',
+      { class: 'page-body' },
+      progress,
+      results,
+      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')),
+    ),
+  ]);
   dialog.addEventListener('close', () => {
     stopped = true;
     done();
@@ -247,7 +391,14 @@ export async function doSeveral({ heading, rows, name, act, done }) {
       [text, kind] = [error.errors[0]?.detail ?? error.detail, 'bad'];
       refused += 1;
     }
-    results.append(h('li', null, badge(kind === 'good' ? 'done' : 'refused', kind), h('span', null, h('strong', null, name(row)), ` ${text}`)));
+    results.append(
+      h(
+        'li',
+        null,
+        badge(kind === 'good' ? 'done' : 'refused', kind),
+        h('span', null, h('strong', null, name(row)), ` ${text}`),
+      ),
+    );
   }
   progress.textContent = `${rows.length - refused} done, ${refused} refused.`;
 }

@@ -19,22 +19,55 @@ class Namespaces extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
-    const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([/** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')), call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`), Names.load({ credentials: false })]);
-    const freezeOf = (/** @type {string} */ one) => /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
+    const [{ rows: loaded, partial }, { body: freezes }, names] = await Promise.all([
+      /** @type {Promise<{rows: Namespace[], partial: boolean}>} */ (loadAll('/namespaces')),
+      call('GET', `/audit${query({ action: 'namespace.frozen', limit: '1000' })}`),
+      Names.load({ credentials: false }),
+    ]);
+    const freezeOf = (/** @type {string} */ one) =>
+      /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
     const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
     if (freeze) queueMicrotask(() => this.#confirm({ namespace: freeze, frozen: false }));
-    const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
-    return [list({
-      caption: 'Namespaces', noun: 'namespace', rows, partial, file: 'namespaces', empty: 'No namespaces yet. Saving a credential creates its namespace.',
-      rowName: ({ namespace }) => namespace,
-      several: [['Freeze', (chosen) => this.#several('Freeze', chosen)], ['Thaw', (chosen) => this.#several('Thaw', chosen)]],
-      columns: [
-        { heading: 'Namespace', cell: ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, parted(namespace)), value: ({ namespace }) => namespace },
-        { heading: 'Credentials', cell: ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials, value: ({ credentials }) => credentials },
-        { heading: 'State', cell: ({ namespace, frozen }) => frozen ? [badge('frozen', 'warn'), frozenBy(freezeOf(namespace), names)] : null, value: ({ frozen }) => frozen ? 'frozen' : '' },
-        { heading: '(Actions)', cell: (row) => this.#button(row) },
-      ],
-    })];
+    const rows = loaded.toSorted(
+      (one, other) =>
+        Number(other.namespace === named) - Number(one.namespace === named) ||
+        Number(other.frozen) - Number(one.frozen),
+    );
+    return [
+      list({
+        caption: 'Namespaces',
+        noun: 'namespace',
+        rows,
+        partial,
+        file: 'namespaces',
+        empty: 'No namespaces yet. Saving a credential creates its namespace.',
+        rowName: ({ namespace }) => namespace,
+        several: [
+          ['Freeze', (chosen) => this.#several('Freeze', chosen)],
+          ['Thaw', (chosen) => this.#several('Thaw', chosen)],
+        ],
+        columns: [
+          {
+            heading: 'Namespace',
+            cell: ({ namespace }) =>
+              h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, parted(namespace)),
+            value: ({ namespace }) => namespace,
+          },
+          {
+            heading: 'Credentials',
+            cell: ({ credentials }) => (credentials >= MOST ? '1,000 or more' : credentials),
+            value: ({ credentials }) => credentials,
+          },
+          {
+            heading: 'State',
+            cell: ({ namespace, frozen }) =>
+              frozen ? [badge('frozen', 'warn'), frozenBy(freezeOf(namespace), names)] : null,
+            value: ({ frozen }) => (frozen ? 'frozen' : ''),
+          },
+          { heading: '(Actions)', cell: (row) => this.#button(row) },
+        ],
+      }),
+    ];
   }
 
   /**
@@ -44,14 +77,34 @@ class Namespaces extends Page {
    */
   #several(what, rows) {
     const freezes = what === 'Freeze';
-    confirm({ heading: `${what} ${count(rows.length, 'namespace')}?`, submit: what, busy: 'One moment…', danger: freezes,
-      text: [freezes ? 'All activations of them are refused until they are thawed: jobs that use them fail.' : 'Jobs can use their credentials again.', h('ul', null, rows.map(({ namespace }) => h('li', null, namespace)))],
+    confirm({
+      heading: `${what} ${count(rows.length, 'namespace')}?`,
+      submit: what,
+      busy: 'One moment…',
+      danger: freezes,
+      text: [
+        freezes
+          ? 'All activations of them are refused until they are thawed: jobs that use them fail.'
+          : 'Jobs can use their credentials again.',
+        h(
+          'ul',
+          null,
+          rows.map(({ namespace }) => h('li', null, namespace)),
+        ),
+      ],
       act: async () => {
-        void doSeveral({ heading: what, rows, name: ({ namespace }) => namespace, done: () => void this.refresh(), act: async ({ namespace }) => {
-          await call('POST', `/namespaces/${what.toLowerCase()}`, { body: { namespace } });
-          return freezes ? 'Frozen: new activations are refused.' : 'Thawed.';
-        } });
-      } });
+        void doSeveral({
+          heading: what,
+          rows,
+          name: ({ namespace }) => namespace,
+          done: () => void this.refresh(),
+          act: async ({ namespace }) => {
+            await call('POST', `/namespaces/${what.toLowerCase()}`, { body: { namespace } });
+            return freezes ? 'Frozen: new activations are refused.' : 'Thawed.';
+          },
+        });
+      },
+    });
   }
 
   /** @param {string} namespace */
@@ -59,7 +112,10 @@ class Namespaces extends Page {
     const { body } = await call('POST', '/namespaces/freeze', { body: { namespace } });
     const concerned = `${count(body.credentials, 'credential')}, ${count(body.integrations, 'integration')}`;
     const doubt = body.credentials || body.integrations ? '' : ' Nothing is in it: check the spelling.';
-    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`, () => this.#thaw(namespace));
+    await this.done(
+      `Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`,
+      () => this.#thaw(namespace),
+    );
   }
 
   /** @param {string} namespace */
@@ -69,29 +125,65 @@ class Namespaces extends Page {
   }
 
   #freezeNamed() {
-    const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, mono: true, placeholder: 'imports/nightly' });
-    openDialog('Freeze a namespace', (close) => [form({
-      fields: () => [namespace], content: [h('p', null, 'All activations of it are refused until it is thawed, also before it holds a credential.'), namespace.row], submit: 'Freeze', busy: 'Freezing…',
-      send: async () => {
-        await this.#freeze(namespace.read());
-        close();
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]);
+    const namespace = field({
+      label: 'Namespace',
+      pointer: '/namespace',
+      required: true,
+      mono: true,
+      placeholder: 'imports/nightly',
+    });
+    openDialog('Freeze a namespace', (close) => [
+      form({
+        fields: () => [namespace],
+        content: [
+          h('p', null, 'All activations of it are refused until it is thawed, also before it holds a credential.'),
+          namespace.row,
+        ],
+        submit: 'Freeze',
+        busy: 'Freezing…',
+        send: async () => {
+          await this.#freeze(namespace.read());
+          close();
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]);
   }
 
   /** @param {Pick<Namespace, 'namespace' | 'frozen'>} row */
   #confirm({ namespace, frozen }) {
     if (frozen) {
-      confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: () => this.#thaw(namespace) });
-    } else confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
+      confirm({
+        heading: `Thaw ${namespace}?`,
+        text: ['Jobs can use its credentials again.'],
+        submit: 'Thaw',
+        busy: 'Thawing…',
+        danger: false,
+        act: () => this.#thaw(namespace),
+      });
+    } else
+      confirm({
+        heading: `Freeze ${namespace}?`,
+        text: ['All activations of it are refused until it is thawed: jobs that use it fail.'],
+        submit: 'Freeze',
+        busy: 'Freezing…',
+        act: () => this.#freeze(namespace),
+      });
   }
 
   /** @param {Namespace} row */
   #button(row) {
     const { namespace, frozen } = row;
     const text = frozen ? 'Thaw' : 'Freeze';
-    return h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#confirm(row) }, text));
+    return h(
+      'div',
+      { class: 'buttons' },
+      h(
+        'button',
+        { type: 'button', class: 'quiet', 'aria-label': `${text} ${namespace}`, onclick: () => this.#confirm(row) },
+        text,
+      ),
+    );
   }
 }
 

@@ -25,12 +25,25 @@ function toast(text, undo = null) {
     if (box.matches(':hover, :focus-within')) setTimeout(close, TOAST);
     else box.remove();
   };
-  const box = h('div', { class: 'toast' }, h('p', null, text),
-    undo && h('button', { type: 'button', class: 'quiet', onclick: () => {
-      box.remove();
-      void undo();
-    } }, 'Undo'),
-    h('button', { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => box.remove() }, '✕'));
+  const box = h(
+    'div',
+    { class: 'toast' },
+    h('p', null, text),
+    undo &&
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          onclick: () => {
+            box.remove();
+            void undo();
+          },
+        },
+        'Undo',
+      ),
+    h('button', { type: 'button', class: 'quiet', 'aria-label': 'Dismiss', onclick: () => box.remove() }, '✕'),
+  );
   for (const old of document.querySelectorAll('.toast')) old.remove();
   (document.querySelector('ov-app') ?? document.body).append(box);
   setTimeout(close, TOAST);
@@ -63,7 +76,12 @@ export class Page extends HTMLElement {
 
   connectedCallback() {
     if (this.#heading.isConnected) return;
-    this.append(this.#crumbs, h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
+    this.append(
+      this.#crumbs,
+      h('header', { class: 'page-head' }, this.#heading, this.#actions),
+      this.#said,
+      this.#body,
+    );
     if (pending) this.say(...pending);
     pending = null;
     watchTyping(this);
@@ -108,7 +126,7 @@ export class Page extends HTMLElement {
    * @param {(() => Promise<void>) | null} [undo]
    */
   say(text, kind = 'good', undo = null) {
-    this.#said.replaceChildren(...kind === 'good' ? [] : [h('p', { class: `note ${kind}` }, text)]);
+    this.#said.replaceChildren(...(kind === 'good' ? [] : [h('p', { class: `note ${kind}` }, text)]));
     if (kind === 'good') toast(text, undo);
     announce(text);
   }
@@ -128,14 +146,26 @@ export class Page extends HTMLElement {
     this.#loads += 1;
     const load = this.#loads;
     this.#body.setAttribute('aria-busy', 'true');
-    if (!this.#body.hasChildNodes()) this.#body.append(h('div', { class: 'skeleton' }, h('p', { class: 'hidden' }, 'Loading…'), Array.from({ length: SKELETON }, () => h('span'))));
-    const focused = document.activeElement instanceof HTMLElement && this.contains(document.activeElement) ? document.activeElement : null;
+    if (!this.#body.hasChildNodes())
+      this.#body.append(
+        h(
+          'div',
+          { class: 'skeleton' },
+          h('p', { class: 'hidden' }, 'Loading…'),
+          Array.from({ length: SKELETON }, () => h('span')),
+        ),
+      );
+    const focused =
+      document.activeElement instanceof HTMLElement && this.contains(document.activeElement)
+        ? document.activeElement
+        : null;
     try {
       const content = await this.content();
       if (load === this.#loads) {
         this.#body.replaceChildren(...nodes(content));
         this.dispatchEvent(new Event('loaded'));
-        if (focused && !focused.isConnected && (!document.activeElement || document.activeElement === document.body)) (this.#like(focused) ?? this.#heading).focus({ preventScroll: true });
+        if (focused && !focused.isConnected && (!document.activeElement || document.activeElement === document.body))
+          (this.#like(focused) ?? this.#heading).focus({ preventScroll: true });
       }
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
@@ -150,8 +180,13 @@ export class Page extends HTMLElement {
    * @param {HTMLElement} before
    */
   #like(before) {
-    const name = (/** @type {HTMLElement} */ one) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.getAttribute('name') ?? one.textContent}`;
-    return /** @type {HTMLElement[]} */ ([...this.querySelectorAll('button, a, input, select')]).find((one) => name(one) === name(before)) ?? null;
+    const name = (/** @type {HTMLElement} */ one) =>
+      `${one.tagName} ${one.getAttribute('aria-label') ?? one.getAttribute('name') ?? one.textContent}`;
+    return (
+      /** @type {HTMLElement[]} */ ([...this.querySelectorAll('button, a, input, select')]).find(
+        (one) => name(one) === name(before),
+      ) ?? null
+    );
   }
 
   /**
@@ -173,8 +208,12 @@ export class Page extends HTMLElement {
   /** Ways to continue: again, or without the filters of the address, which may be the cause. */
   #retry() {
     const [place] = location.hash.split('?');
-    return h('p', { class: 'buttons' }, h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'),
-      [...this.query.keys()].length > 0 && h('a', { class: 'button', href: place }, 'Show all without filters'));
+    return h(
+      'p',
+      { class: 'buttons' },
+      h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'),
+      [...this.query.keys()].length > 0 && h('a', { class: 'button', href: place }, 'Show all without filters'),
+    );
   }
 }
 
@@ -189,9 +228,12 @@ function watchTyping(element) {
   });
   element.addEventListener('keydown', (event) => {
     // A half-typed date is no input to the browser.
-    if (/** @type {HTMLElement} */ (event.target).matches('[type="date"], [type="time"]') && /^\d$/.test(event.key)) element.typed = true;
+    if (/** @type {HTMLElement} */ (event.target).matches('[type="date"], [type="time"]') && /^\d$/.test(event.key))
+      element.typed = true;
   });
-  element.addEventListener('sent', () => { element.typed = false; });
+  element.addEventListener('sent', () => {
+    element.typed = false;
+  });
   element.addEventListener('click', (event) => {
     if (/** @type {HTMLElement} */ (event.target).closest('[data-discard]')) element.typed = false;
   });
@@ -199,8 +241,10 @@ function watchTyping(element) {
 
 /** What some problems are called where the interface's own title is for programs. @type {Record<string, string>} */
 const TITLES = {
-  'precondition-failed': 'Changed in the meantime', 'malformed-request': 'The server does not understand this',
-  'refused-value': 'Something is not accepted', 'not-found': 'This does not exist',
+  'precondition-failed': 'Changed in the meantime',
+  'malformed-request': 'The server does not understand this',
+  'refused-value': 'Something is not accepted',
+  'not-found': 'This does not exist',
 };
 
 /** Problems whose explanation replaces the detail. */
@@ -213,19 +257,51 @@ const EXPLAINED = new Set(['precondition-failed', 'invalid-enrolment']);
  * @param {string | Node | null} [more]
  */
 export function problemNote(problem, errors = [], more = null) {
-  return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
-    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length || (more && EXPLAINED.has(problem.code)) ? null : problem.detail),
-    errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
+  return h(
+    'div',
+    { class: 'note bad', role: 'alert', tabindex: '-1' },
+    h(
+      'p',
+      null,
+      h('strong', null, `${TITLES[problem.code] ?? problem.title}.`),
+      ' ',
+      problem.checks || errors.length || (more && EXPLAINED.has(problem.code)) ? null : problem.detail,
+    ),
+    errors.length > 0 &&
+      h(
+        'ul',
+        null,
+        errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`)),
+      ),
     problem.checks && checkReport(problem.checks),
     more && h('p', null, more),
-    problem.requestId && problem.status >= 500 && h('p', { class: 'hint' }, `For the operator: request ${problem.requestId}`));
+    problem.requestId &&
+      problem.status >= 500 &&
+      h('p', { class: 'hint' }, `For the operator: request ${problem.requestId}`),
+  );
 }
 
 /** @param {import('./api.js').Check[]} checks */
 function checkReport(checks) {
-  return h('ul', { class: 'checks' }, checks.map(({ check, result, bucket, reason, remedy }) => h('li', null,
-    badge(result, { passed: 'good', failed: 'bad', warning: 'warn', skipped: 'plain' }[result]),
-    h('span', null, h('strong', null, check), reason && ` ${reason}`, bucket && ` (bucket ${bucket})`, remedy && h('span', { class: 'hint block' }, remedy)))));
+  return h(
+    'ul',
+    { class: 'checks' },
+    checks.map(({ check, result, bucket, reason, remedy }) =>
+      h(
+        'li',
+        null,
+        badge(result, { passed: 'good', failed: 'bad', warning: 'warn', skipped: 'plain' }[result]),
+        h(
+          'span',
+          null,
+          h('strong', null, check),
+          reason && ` ${reason}`,
+          bucket && ` (bucket ${bucket})`,
+          remedy && h('span', { class: 'hint block' }, remedy),
+        ),
+      ),
+    ),
+  );
 }
 
 /**
@@ -273,7 +349,12 @@ export function tick() {
  */
 function stamp(text, format, distance = true) {
   const at = new Date(text);
-  return h('time', { datetime: text, title: WHOLE.format(at) }, format.format(at), distance && [' ', live('relative', text, 'ago')]);
+  return h(
+    'time',
+    { datetime: text, title: WHOLE.format(at) },
+    format.format(at),
+    distance && [' ', live('relative', text, 'ago')],
+  );
 }
 
 /** @param {string} text */
@@ -355,10 +436,20 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
     box.style.bottom = below ? 'auto' : `${innerHeight - top + 4}px`;
     box.style.right = `${document.documentElement.clientWidth - right}px`;
   };
-  const box = h('div', { id, class: 'menu', popover: 'auto', onbeforetoggle: place, ontoggle: (/** @type {ToggleEvent} */ event) => {
-    if (event.newState === 'open') addEventListener('scroll', place, { passive: true });
-    else removeEventListener('scroll', place);
-  } }, ...items);
+  const box = h(
+    'div',
+    {
+      id,
+      class: 'menu',
+      popover: 'auto',
+      onbeforetoggle: place,
+      ontoggle: (/** @type {ToggleEvent} */ event) => {
+        if (event.newState === 'open') addEventListener('scroll', place, { passive: true });
+        else removeEventListener('scroll', place);
+      },
+    },
+    ...items,
+  );
   // Closed before the action, so that the focus comes back to the button and not to a hidden item.
   box.addEventListener('click', () => box.hidePopover(), true);
   return [opener, box];
@@ -377,26 +468,47 @@ export function openDialog(heading, content, shownOnce = false) {
   let once = shownOnce;
   const warning = h('p', { class: 'note warn', role: 'status', hidden: true });
   /** @type {HTMLDialogElement & {typed?: boolean}} */
-  const dialog = h('dialog', { 'aria-labelledby': id, closedby: 'none', onclose: () => {
-    dialog.remove();
-    // What opened it may be gone with what the dialog did.
-    if (opener instanceof HTMLElement && opener.isConnected) return;
-    const again = opener instanceof HTMLElement && opener.getAttribute('aria-label');
-    const same = again ? [...document.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === again) : null;
-    if (!document.activeElement || document.activeElement === document.body) (same ?? document.querySelector('h1'))?.focus({ preventScroll: true });
-  }, onkeydown: (/** @type {KeyboardEvent} */ event) => {
-    if (event.key !== 'Escape' || event.defaultPrevented) return;
-    event.preventDefault();
-    if (once) announce('This is shown once. Keep it, then use the button that closes it.');
-    else if (dialog.typed) {
-      dialog.typed = false;
-      warning.hidden = false;
-      warning.textContent = 'You have typed something here. Press Escape again to discard it.';
-    } else close();
-  } }, h('h2', { id }, heading), warning);
+  const dialog = h(
+    'dialog',
+    {
+      'aria-labelledby': id,
+      closedby: 'none',
+      onclose: () => {
+        dialog.remove();
+        // What opened it may be gone with what the dialog did.
+        if (opener instanceof HTMLElement && opener.isConnected) return;
+        const again = opener instanceof HTMLElement && opener.getAttribute('aria-label');
+        const same = again
+          ? [...document.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === again)
+          : null;
+        if (!document.activeElement || document.activeElement === document.body)
+          (same ?? document.querySelector('h1'))?.focus({ preventScroll: true });
+      },
+      onkeydown: (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== 'Escape' || event.defaultPrevented) return;
+        event.preventDefault();
+        if (once) announce('This is shown once. Keep it, then use the button that closes it.');
+        else if (dialog.typed) {
+          dialog.typed = false;
+          warning.hidden = false;
+          warning.textContent = 'You have typed something here. Press Escape again to discard it.';
+        } else close();
+      },
+    },
+    h('h2', { id }, heading),
+    warning,
+  );
   watchTyping(dialog);
-  dialog.addEventListener('input', () => { warning.hidden = true; });
-  dialog.append(...nodes(content(close, () => { once = true; })));
+  dialog.addEventListener('input', () => {
+    warning.hidden = true;
+  });
+  dialog.append(
+    ...nodes(
+      content(close, () => {
+        once = true;
+      }),
+    ),
+  );
   (document.querySelector('ov-app') ?? document.body).append(dialog);
   dialog.showModal();
   return dialog;
@@ -413,19 +525,29 @@ export function openDialogs() {
  *   `typed`: what has to be typed first
  */
 export function confirm({ heading, text, submit, busy, danger = true, typed = '', act }) {
-  const name = typed ? field({ label: `Type ${typed} to confirm`, mono: true, parse: (text) => {
-    if (text.trim() !== typed) throw `Type ${typed}.`;
-    return text;
-  } }) : null;
+  const name = typed
+    ? field({
+        label: `Type ${typed} to confirm`,
+        mono: true,
+        parse: (text) => {
+          if (text.trim() !== typed) throw `Type ${typed}.`;
+          return text;
+        },
+      })
+    : null;
   name?.row.querySelector('.optional')?.remove();
-  openDialog(heading, (close) => [form({
-    fields: () => name ? [name] : [],
-    content: [...text.map((part) => part instanceof HTMLElement ? part : h('p', null, part)), name?.row],
-    submit, busy, danger,
-    send: async () => {
-      await act();
-      close();
-    },
-    buttons: [h('button', { type: 'button', autofocus: true, onclick: close }, 'Cancel')],
-  })]);
+  openDialog(heading, (close) => [
+    form({
+      fields: () => (name ? [name] : []),
+      content: [...text.map((part) => (part instanceof HTMLElement ? part : h('p', null, part))), name?.row],
+      submit,
+      busy,
+      danger,
+      send: async () => {
+        await act();
+        close();
+      },
+      buttons: [h('button', { type: 'button', autofocus: true, onclick: close }, 'Cancel')],
+    }),
+  ]);
 }

@@ -16,21 +16,50 @@ import * as session from './session.js';
 export async function providerTrust(id) {
   let trust;
   try {
-    trust = /** @type {import('./api.js').ProviderTrust} */ ((await call('GET', `/organization-vault/${id}/trust`)).body);
+    trust = /** @type {import('./api.js').ProviderTrust} */ (
+      (await call('GET', `/organization-vault/${id}/trust`)).body
+    );
   } catch (error) {
     if (!(error instanceof Problem) || error.status !== 409) throw error;
     return [h('p', { class: 'note warn' }, error.detail)];
   }
-  const value = (/** @type {string} */ text, /** @type {string} */ what) => [h('code', null, text), ' ', copyButton(text, what)];
+  const value = (/** @type {string} */ text, /** @type {string} */ what) => [
+    h('code', null, text),
+    ' ',
+    copyButton(text, what),
+  ];
   return [
-    h('div', { class: 'trust' }, facts([
-      ['Issuer', value(trust.issuer, 'the issuer')],
-      ['Subject', value(trust.subject, 'the subject')],
-      ['Audience', value(trust.audience, 'the audience')],
-    ])),
-    h('ol', { class: 'trust-steps' }, trust.steps.map(({ title, language, text }, index) => h('li', null,
-      h('p', null, title), h('div', { class: 'copied' }, h('pre', null, h('code', null, language === 'sh' ? options(text) : text)), copyButton(text, `the text of step ${index + 1}`))))),
-    h('p', { class: 'hint' }, 'The server tests the trust with a subject that belongs to no credential. The provider records each test as a denied request.'),
+    h(
+      'div',
+      { class: 'trust' },
+      facts([
+        ['Issuer', value(trust.issuer, 'the issuer')],
+        ['Subject', value(trust.subject, 'the subject')],
+        ['Audience', value(trust.audience, 'the audience')],
+      ]),
+    ),
+    h(
+      'ol',
+      { class: 'trust-steps' },
+      trust.steps.map(({ title, language, text }, index) =>
+        h(
+          'li',
+          null,
+          h('p', null, title),
+          h(
+            'div',
+            { class: 'copied' },
+            h('pre', null, h('code', null, language === 'sh' ? options(text) : text)),
+            copyButton(text, `the text of step ${index + 1}`),
+          ),
+        ),
+      ),
+    ),
+    h(
+      'p',
+      { class: 'hint' },
+      'The server tests the trust with a subject that belongs to no credential. The provider records each test as a denied request.',
+    ),
   ];
 }
 
@@ -50,14 +79,24 @@ class ProviderTrustPage extends Page {
   async content() {
     const id = this.params[0] ?? '';
     const { credential } = await load(id);
-    this.crumbs(h('a', { href: '#/credentials' }, 'Credentials'), ' / ', h('a', { href: `#/credentials/${id}` }, credential.namespace), ' /');
+    this.crumbs(
+      h('a', { href: '#/credentials' }, 'Credentials'),
+      ' / ',
+      h('a', { href: `#/credentials/${id}` }, credential.namespace),
+      ' /',
+    );
     const mayCheck = session.mayWrite();
     this.actions(
       mayCheck && h('button', { type: 'button', class: 'primary', onclick: () => void check(this, id) }, 'Check now'),
-      h('a', { class: 'button', href: `#/credentials/${id}` }, 'View credential'));
+      h('a', { class: 'button', href: `#/credentials/${id}` }, 'View credential'),
+    );
     return [
-      h('p', { class: 'lead' }, 'This credential contains no secret. Jobs can use it after the administrator of the storage provider has applied these steps.'),
-      section('Steps', ...await providerTrust(id)),
+      h(
+        'p',
+        { class: 'lead' },
+        'This credential contains no secret. Jobs can use it after the administrator of the storage provider has applied these steps.',
+      ),
+      section('Steps', ...(await providerTrust(id))),
     ];
   }
 }

@@ -14,28 +14,75 @@ import * as session from './session.js';
 
 /** The events of an organization in words, by what they are about. @type {[string, [string, string][]][]} */
 const EVENTS = [
-  ['Credentials', [['credential.expiring', '30, 7 and 1 days before it expires'], ['credential.expired', 'has expired'], ['credential.failing', 'stops working'], ['credential.healthy-again', 'works again'], ['credential.replaced', 'was replaced'], ['credential.deleted', 'was deleted']]],
-  ['Jobs', [['integration.token-expiring', '30, 7 and 1 days before an integration expires'], ['integration.refused-after-freeze', 'a job was denied because its namespace is frozen'], ['namespace.frozen', 'a namespace was frozen'], ['namespace.thawed', 'a namespace was thawed']]],
-  ['People', [['account.locked', 'an account was locked after failed attempts'], ['account.re-enrolled', 'an account’s sign-in was reset'], ['account.re-enrolment-confirmed', 'its owner has enrolled again'], ['account.recovery-code-used', 'a user used a recovery code'], ['account.admin-added', 'a user became an admin']]],
+  [
+    'Credentials',
+    [
+      ['credential.expiring', '30, 7 and 1 days before it expires'],
+      ['credential.expired', 'has expired'],
+      ['credential.failing', 'stops working'],
+      ['credential.healthy-again', 'works again'],
+      ['credential.replaced', 'was replaced'],
+      ['credential.deleted', 'was deleted'],
+    ],
+  ],
+  [
+    'Jobs',
+    [
+      ['integration.token-expiring', '30, 7 and 1 days before an integration expires'],
+      ['integration.refused-after-freeze', 'a job was denied because its namespace is frozen'],
+      ['namespace.frozen', 'a namespace was frozen'],
+      ['namespace.thawed', 'a namespace was thawed'],
+    ],
+  ],
+  [
+    'People',
+    [
+      ['account.locked', 'an account was locked after failed attempts'],
+      ['account.re-enrolled', 'an account’s sign-in was reset'],
+      ['account.re-enrolment-confirmed', 'its owner has enrolled again'],
+      ['account.recovery-code-used', 'a user used a recovery code'],
+      ['account.admin-added', 'a user became an admin'],
+    ],
+  ],
 ];
 
 /** Why a delivery failed, and what to do. @type {Record<string, string>} */
 const FAILURES = {
-  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', 'proxy-failed': 'The outgoing proxy of this server fails or does not permit it: ask the operator.', unreachable: 'It does not respond within 10 seconds.',
-  'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It responded that it is gone (status 410).', refused: 'It responds with an error.',
-  'no-mail-server': 'This server sends no mail.', 'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.', 'login-not-offered': 'The mail server does not offer a login to this server.', 'no-member': 'The address has no active user.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
+  'unknown-host': 'Its host name does not resolve.',
+  'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.',
+  'proxy-failed': 'The outgoing proxy of this server fails or does not permit it: ask the operator.',
+  unreachable: 'It does not respond within 10 seconds.',
+  'untrusted-certificate': 'Its certificate is not trusted.',
+  redirected: 'It redirects, which is not followed: use the final address.',
+  gone: 'It responded that it is gone (status 410).',
+  refused: 'It responds with an error.',
+  'no-mail-server': 'This server sends no mail.',
+  'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.',
+  'login-not-offered': 'The mail server does not offer a login to this server.',
+  'no-member': 'The address has no active user.',
+  damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
 };
 
 /** @param {string | undefined} error */
-const why = (error) => error ? FAILURES[error] ?? error : '';
+const why = (error) => (error ? (FAILURES[error] ?? error) : '');
 
 /**
  * Boxes for the events, those of `chosen` checked.
  * @param {string[] | null} chosen
  */
 function eventBoxes(chosen) {
-  const boxes = EVENTS.flatMap(([, events]) => events).map(([name, text]) => ({ name, box: checkbox(text, { checked: !chosen || chosen.includes(name) }) }));
-  const groups = EVENTS.map(([heading, events]) => h('fieldset', null, h('legend', null, heading), boxes.filter(({ name }) => events.some(([one]) => one === name)).map(({ box }) => box.row)));
+  const boxes = EVENTS.flatMap(([, events]) => events).map(([name, text]) => ({
+    name,
+    box: checkbox(text, { checked: !chosen || chosen.includes(name) }),
+  }));
+  const groups = EVENTS.map(([heading, events]) =>
+    h(
+      'fieldset',
+      null,
+      h('legend', null, heading),
+      boxes.filter(({ name }) => events.some(([one]) => one === name)).map(({ box }) => box.row),
+    ),
+  );
   const read = () => boxes.filter(({ box }) => box.control.checked).map(({ name }) => name);
   return { groups, read, all: boxes.length };
 }
@@ -47,10 +94,20 @@ function eventBoxes(chosen) {
  * @param {() => void} closed
  */
 function showSecret(secret, text, closed) {
-  const dialog = openDialog('Signing secret', (close) => [h('div', { class: 'page-body' },
-    h('p', null, text), secretBox(secret, 'the signing secret'),
-    h('p', { class: 'hint' }, 'It is not shown again. Any library of Standard Webhooks verifies messages with it.'),
-    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
+  const dialog = openDialog(
+    'Signing secret',
+    (close) => [
+      h(
+        'div',
+        { class: 'page-body' },
+        h('p', null, text),
+        secretBox(secret, 'the signing secret'),
+        h('p', { class: 'hint' }, 'It is not shown again. Any library of Standard Webhooks verifies messages with it.'),
+        h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')),
+      ),
+    ],
+    true,
+  );
   dialog.addEventListener('close', closed);
 }
 
@@ -63,18 +120,51 @@ class Receivers extends Page {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#add() }, 'Add a receiver'));
     const { body: rows } = /** @type {{body: Receiver[]}} */ (await call('GET', '/receivers'));
     return [
-      h('p', { class: 'hint' }, 'Get a webhook or e-mail before a key expires or when one stops working. Webhooks are signed.'),
+      h(
+        'p',
+        { class: 'hint' },
+        'Get a webhook or e-mail before a key expires or when one stops working. Webhooks are signed.',
+      ),
       list({
-        caption: 'Receivers', noun: 'receiver', file: 'receivers', rows,
+        caption: 'Receivers',
+        noun: 'receiver',
+        file: 'receivers',
+        rows,
         empty: 'No receivers yet. Add one to get a message before a key expires.',
         columns: [
-          { heading: 'Address', cell: ({ kind, url, to }) => [h('span', { class: 'long', translate: 'no' }, url ?? to), h('span', { class: 'hint block' }, kind === 'webhook' ? 'webhook' : 'mail')], value: ({ url, to }) => url ?? to },
-          { heading: 'State', cell: ({ state, last_error: error }) => [badge(state, state === 'active' ? 'good' : 'bad'), error ? h('span', { class: 'hint block' }, why(error)) : null], value: ({ state }) => state },
-          { heading: 'Events', cell: ({ events }) => events.length === eventBoxes(null).all ? 'all' : h('span', { title: events.join('\n') }, `${events.length} of ${eventBoxes(null).all}`), value: ({ events }) => events.join(' ') },
-          { heading: 'Last delivered', cell: ({ last_delivered_at: at }) => time(at), value: ({ last_delivered_at: at }) => at },
+          {
+            heading: 'Address',
+            cell: ({ kind, url, to }) => [
+              h('span', { class: 'long', translate: 'no' }, url ?? to),
+              h('span', { class: 'hint block' }, kind === 'webhook' ? 'webhook' : 'mail'),
+            ],
+            value: ({ url, to }) => url ?? to,
+          },
+          {
+            heading: 'State',
+            cell: ({ state, last_error: error }) => [
+              badge(state, state === 'active' ? 'good' : 'bad'),
+              error ? h('span', { class: 'hint block' }, why(error)) : null,
+            ],
+            value: ({ state }) => state,
+          },
+          {
+            heading: 'Events',
+            cell: ({ events }) =>
+              events.length === eventBoxes(null).all
+                ? 'all'
+                : h('span', { title: events.join('\n') }, `${events.length} of ${eventBoxes(null).all}`),
+            value: ({ events }) => events.join(' '),
+          },
+          {
+            heading: 'Last delivered',
+            cell: ({ last_delivered_at: at }) => time(at),
+            value: ({ last_delivered_at: at }) => at,
+          },
           { heading: '(Actions)', cell: (receiver) => this.#buttons(receiver) },
         ],
-      })];
+      }),
+    ];
   }
 
   /**
@@ -92,9 +182,33 @@ class Receivers extends Page {
 
   #add() {
     const mail = session.server().mail;
-    const kind = field({ label: 'How', pointer: '/kind', options: mail ? [['webhook', 'Webhook'], ['email', 'E-mail']] : [['webhook', 'Webhook']], value: 'webhook' });
-    const url = field({ label: 'URL', pointer: '/url', required: true, mono: true, placeholder: 'https://hooks.example.com/orgvault', maxlength: 2048, hint: 'https. Only its host is shown later.' });
-    const to = field({ label: 'E-mail address', pointer: '/to', required: true, type: 'email', hint: 'Of a user of your organization. At most one e-mail an hour.' });
+    const kind = field({
+      label: 'How',
+      pointer: '/kind',
+      options: mail
+        ? [
+            ['webhook', 'Webhook'],
+            ['email', 'E-mail'],
+          ]
+        : [['webhook', 'Webhook']],
+      value: 'webhook',
+    });
+    const url = field({
+      label: 'URL',
+      pointer: '/url',
+      required: true,
+      mono: true,
+      placeholder: 'https://hooks.example.com/orgvault',
+      maxlength: 2048,
+      hint: 'https. Only its host is shown later.',
+    });
+    const to = field({
+      label: 'E-mail address',
+      pointer: '/to',
+      required: true,
+      type: 'email',
+      hint: 'Of a user of your organization. At most one e-mail an hour.',
+    });
     const { groups, read, all } = eventBoxes(null);
     const turn = () => {
       const isMail = kind.control.value === 'email';
@@ -103,21 +217,38 @@ class Receivers extends Page {
     };
     kind.control.addEventListener('change', turn);
     turn();
-    openDialog('Add a receiver', (close) => [form({
-      fields: () => kind.control.value === 'email' ? [kind, to] : [kind, url],
-      content: [kind.row, !mail && h('p', { class: 'hint' }, 'This server sends no mail. An operator turns that on with --smtp-url.'), url.row, to.row, h('h3', null, 'Events'), ...groups],
-      submit: 'Add', busy: 'Adding…',
-      send: async () => {
-        const events = read();
-        const isMail = kind.control.value === 'email';
-        const { body } = await call('POST', '/receivers', { body: { kind: kind.read(), url: isMail ? undefined : url.read(), to: isMail ? to.read() : undefined, events: events.length === all ? undefined : events } });
-        close();
-        const done = () => void this.done('Added a receiver. Send it a test.');
-        if (body.secret) showSecret(body.secret, 'Give it to the program behind the URL.', done);
-        else done();
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]).classList.add('wide');
+    openDialog('Add a receiver', (close) => [
+      form({
+        fields: () => (kind.control.value === 'email' ? [kind, to] : [kind, url]),
+        content: [
+          kind.row,
+          !mail && h('p', { class: 'hint' }, 'This server sends no mail. An operator turns that on with --smtp-url.'),
+          url.row,
+          to.row,
+          h('h3', null, 'Events'),
+          ...groups,
+        ],
+        submit: 'Add',
+        busy: 'Adding…',
+        send: async () => {
+          const events = read();
+          const isMail = kind.control.value === 'email';
+          const { body } = await call('POST', '/receivers', {
+            body: {
+              kind: kind.read(),
+              url: isMail ? undefined : url.read(),
+              to: isMail ? to.read() : undefined,
+              events: events.length === all ? undefined : events,
+            },
+          });
+          close();
+          const done = () => void this.done('Added a receiver. Send it a test.');
+          if (body.secret) showSecret(body.secret, 'Give it to the program behind the URL.', done);
+          else done();
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]).classList.add('wide');
   }
 
   /** @param {Receiver} receiver */
@@ -125,48 +256,111 @@ class Receivers extends Page {
     const { id, kind, url, to, state } = receiver;
     const name = url ?? to ?? id;
     const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
-      h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick }, text);
+      h(
+        'button',
+        { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick },
+        text,
+      );
     const turn = (/** @type {string} */ next) => async () => {
       await call('PATCH', `/receivers/${id}`, { body: { state: next } });
       await this.done(next === 'active' ? `Enabled ${name}.` : `Disabled ${name}. It gets no events.`);
     };
-    return h('div', { class: 'buttons' },
-      state !== 'disabled' && button('Test', () => void this.#attempt(async () => {
-        await call('POST', `/receivers/${id}/test`);
-        this.#deliveries(receiver);
-      })),
+    return h(
+      'div',
+      { class: 'buttons' },
+      state !== 'disabled' &&
+        button(
+          'Test',
+          () =>
+            void this.#attempt(async () => {
+              await call('POST', `/receivers/${id}/test`);
+              this.#deliveries(receiver);
+            }),
+        ),
       button('Deliveries', () => this.#deliveries(receiver)),
       button('Events', () => this.#edit(receiver)),
-      kind === 'webhook' && button('New secret', () => confirm({ heading: `A new signing secret for ${name}?`, text: ['For 24 hours messages are signed with the old one too.'], submit: 'Create new secret', busy: 'One moment…', danger: false, act: async () => {
-        const { body } = await call('POST', `/receivers/${id}/rotate-secret`);
-        showSecret(body.secret, 'Give it to the program behind the URL within 24 hours.', () => void this.done(`${name} has a new signing secret.`));
-      } })),
+      kind === 'webhook' &&
+        button('New secret', () =>
+          confirm({
+            heading: `A new signing secret for ${name}?`,
+            text: ['For 24 hours messages are signed with the old one too.'],
+            submit: 'Create new secret',
+            busy: 'One moment…',
+            danger: false,
+            act: async () => {
+              const { body } = await call('POST', `/receivers/${id}/rotate-secret`);
+              showSecret(
+                body.secret,
+                'Give it to the program behind the URL within 24 hours.',
+                () => void this.done(`${name} has a new signing secret.`),
+              );
+            },
+          }),
+        ),
       state === 'disabled'
-        ? button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['It gets events from now on.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') }))
-        : button('Disable', () => confirm({ heading: `Disable ${name}?`, text: ['It gets no events until it is enabled again.'], submit: 'Disable', busy: 'Disabling…', act: turn('disabled') })),
-      button('Remove', () => confirm({ heading: `Remove ${name}?`, text: ['It gets no more events, and pending ones are dropped.'], submit: 'Remove', busy: 'Removing…', act: async () => {
-        await call('DELETE', `/receivers/${id}`);
-        await this.done(`Removed receiver ${name}.`);
-      } }), true));
+        ? button('Enable', () =>
+            confirm({
+              heading: `Enable ${name}?`,
+              text: ['It gets events from now on.'],
+              submit: 'Enable',
+              busy: 'Enabling…',
+              danger: false,
+              act: turn('active'),
+            }),
+          )
+        : button('Disable', () =>
+            confirm({
+              heading: `Disable ${name}?`,
+              text: ['It gets no events until it is enabled again.'],
+              submit: 'Disable',
+              busy: 'Disabling…',
+              act: turn('disabled'),
+            }),
+          ),
+      button(
+        'Remove',
+        () =>
+          confirm({
+            heading: `Remove ${name}?`,
+            text: ['It gets no more events, and pending ones are dropped.'],
+            submit: 'Remove',
+            busy: 'Removing…',
+            act: async () => {
+              await call('DELETE', `/receivers/${id}`);
+              await this.done(`Removed receiver ${name}.`);
+            },
+          }),
+        true,
+      ),
+    );
   }
 
   /** @param {Receiver} receiver */
   #edit({ id, events, url, to }) {
     const { groups, read } = eventBoxes(events);
-    const none = h('p', { class: 'note bad', role: 'alert', hidden: true }, 'Choose at least one event, or disable the receiver.');
-    openDialog(`Events of ${url ?? to}`, (close) => [form({
-      fields: () => [], content: [...groups, none], submit: 'Save', busy: 'Saving…',
-      send: async () => {
-        const wanted = read();
-        none.hidden = wanted.length > 0;
-        if (!wanted.length) return false;
-        await call('PATCH', `/receivers/${id}`, { body: { events: wanted } });
-        close();
-        await this.done(`Saved ${url ?? to}.`);
-        return true;
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })]).classList.add('wide');
+    const none = h(
+      'p',
+      { class: 'note bad', role: 'alert', hidden: true },
+      'Choose at least one event, or disable the receiver.',
+    );
+    openDialog(`Events of ${url ?? to}`, (close) => [
+      form({
+        fields: () => [],
+        content: [...groups, none],
+        submit: 'Save',
+        busy: 'Saving…',
+        send: async () => {
+          const wanted = read();
+          none.hidden = wanted.length > 0;
+          if (!wanted.length) return false;
+          await call('PATCH', `/receivers/${id}`, { body: { events: wanted } });
+          close();
+          await this.done(`Saved ${url ?? to}.`);
+          return true;
+        },
+        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+      }),
+    ]).classList.add('wide');
   }
 
   /**
@@ -175,17 +369,28 @@ class Receivers extends Page {
    */
   #deliveries({ id, url, to }) {
     const box = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Loading…'));
-    const dialog = openDialog(`Deliveries to ${url ?? to}`, (close) => [h('div', { class: 'page-body' }, box,
-      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
+    const dialog = openDialog(`Deliveries to ${url ?? to}`, (close) => [
+      h(
+        'div',
+        { class: 'page-body' },
+        box,
+        h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')),
+      ),
+    ]);
     dialog.classList.add('wide');
     dialog.addEventListener('close', () => void this.refresh());
     let shown = '';
     const show = async () => {
-      const { body: rows } = /** @type {{body: Delivery[]}} */ (await call('GET', `/receivers/${id}/deliveries?limit=50`));
+      const { body: rows } = /** @type {{body: Delivery[]}} */ (
+        await call('GET', `/receivers/${id}/deliveries?limit=50`)
+      );
       const text = JSON.stringify(rows);
       if (text !== shown) box.replaceChildren(this.#table(id, rows, show));
       shown = text;
-      if (dialog.open && rows.some(({ state }) => state === 'waiting')) setTimeout(() => { if (dialog.open) void this.#attempt(show); }, 1000);
+      if (dialog.open && rows.some(({ state }) => state === 'waiting'))
+        setTimeout(() => {
+          if (dialog.open) void this.#attempt(show);
+        }, 1000);
     };
     void this.#attempt(show);
   }
@@ -196,17 +401,40 @@ class Receivers extends Page {
    * @param {() => Promise<void>} show
    */
   #table(id, rows, show) {
-    const again = (/** @type {Delivery} */ { id: event, type }) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Send ${type} again`, onclick: () => void this.#attempt(async () => {
-      await call('POST', `/receivers/${id}/deliveries/${event}/resend`);
-      await show();
-    }) }, 'Send again');
+    const again = (/** @type {Delivery} */ { id: event, type }) =>
+      h(
+        'button',
+        {
+          type: 'button',
+          class: 'quiet',
+          'aria-label': `Send ${type} again`,
+          onclick: () =>
+            void this.#attempt(async () => {
+              await call('POST', `/receivers/${id}/deliveries/${event}/resend`);
+              await show();
+            }),
+        },
+        'Send again',
+      );
     /** @type {[string, (row: Delivery) => any][]} */
     const columns = [
       ['Event', ({ type }) => h('code', { class: 'whole' }, type)],
       ['When', ({ timestamp }) => time(timestamp)],
-      ['State', ({ state, last_error: error, next_attempt_at: next }) => [badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
-        error ? h('span', { class: 'hint block' }, why(error), state === 'waiting' && next ? [' Next attempt ', time(next)] : '') : null]],
-      ['(Actions)', (row) => row.state === 'waiting' ? null : again(row)],
+      [
+        'State',
+        ({ state, last_error: error, next_attempt_at: next }) => [
+          badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
+          error
+            ? h(
+                'span',
+                { class: 'hint block' },
+                why(error),
+                state === 'waiting' && next ? [' Next attempt ', time(next)] : '',
+              )
+            : null,
+        ],
+      ],
+      ['(Actions)', (row) => (row.state === 'waiting' ? null : again(row))],
     ];
     return table('Deliveries', columns, rows, 'No events yet.');
   }

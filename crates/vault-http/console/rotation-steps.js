@@ -16,10 +16,18 @@ const KEYLESS_STEPS = ['New data', 'Check', 'Promote', 'Wait for jobs', 'Delete 
  * @param {boolean} [keyless]
  */
 export function rotationSteps(now, about = [], unchecked = false, keyless = false) {
-  return h('ol', { class: 'stepper', 'aria-label': 'Rotation' }, (keyless ? KEYLESS_STEPS : STEPS).map((name, index) => {
-    const skipped = unchecked && name === 'Check';
-    const { at, by, text } = about[index] ?? {};
-    return h('li', { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null },
-      h('strong', null, skipped ? 'Check (skipped)' : name), h('span', { class: 'hint' }, skipped ? null : [at && live('relative', at), at && by && ', ', by, text]));
-  }));
+  return h(
+    'ol',
+    { class: 'stepper', 'aria-label': 'Rotation' },
+    (keyless ? KEYLESS_STEPS : STEPS).map((name, index) => {
+      const skipped = unchecked && name === 'Check';
+      const { at, by, text } = about[index] ?? {};
+      return h(
+        'li',
+        { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null },
+        h('strong', null, skipped ? 'Check (skipped)' : name),
+        h('span', { class: 'hint' }, skipped ? null : [at && live('relative', at), at && by && ', ', by, text]),
+      );
+    }),
+  );
 }

@@ -17,14 +17,20 @@ import { table } from './blocks.js';
  * What an entry is called.
  * @param {ReadEntry} one
  */
-export const titleOf = ({ name, type, data }) => [name && `“${name}”`, type && TYPE_NAMES[type], data?.access_key_id && `…${data.access_key_id.slice(-4)}`].filter(Boolean).join(', ') || 'Without a name';
+export const titleOf = ({ name, type, data }) =>
+  [name && `“${name}”`, type && TYPE_NAMES[type], data?.access_key_id && `…${data.access_key_id.slice(-4)}`]
+    .filter(Boolean)
+    .join(', ') || 'Without a name';
 
 /**
  * The bucket, or the list of buckets.
  * @param {string} text
  */
 export const buckets = (text) => {
-  const names = text.split(',').map((name) => name.trim()).filter(Boolean);
+  const names = text
+    .split(',')
+    .map((name) => name.trim())
+    .filter(Boolean);
   return names.length > 1 ? names : names[0];
 };
 
@@ -40,24 +46,47 @@ export function saveSeveral(keys, needsBucket) {
       one.row.querySelector('label')?.classList.add('hidden');
       return one;
     };
-    return { key, title, namespace: named('Namespace', key.name), bucket: needsBucket(key.type) && !key.data.bucket ? named('Bucket', '') : null };
+    return {
+      key,
+      title,
+      namespace: named('Namespace', key.name),
+      bucket: needsBucket(key.type) && !key.data.bucket ? named('Bucket', '') : null,
+    };
   });
-  openDialog(`Save ${keys.length} credentials`, (close) => [form({
-    fields: () => rows.flatMap(({ namespace, bucket }) => bucket ? [namespace, bucket] : [namespace]),
-    content: [table('Keys to save', [
-      ['Key', ({ title }) => title],
-      ['Namespace', ({ namespace }) => namespace.row],
-      ['Bucket', ({ key, bucket }) => bucket?.row ?? key.data.bucket ?? null],
-    ], rows, '')],
-    submit: 'Save all', busy: 'Saving…',
-    send: async () => {
-      close();
-      void doSeveral({ heading: 'Save', rows, name: ({ namespace }) => namespace.text(), done: () => go('#/credentials'), act: async ({ key, namespace, bucket }) => {
-        const data = { ...key.data, ...(bucket ? { bucket: buckets(bucket.text()) } : {}) };
-        await call('PATCH', '/organization-vault', { body: { type: key.type, namespace: namespace.text().trim(), data, expires_at: key.expires_at } });
-        return 'Saved. Its secrets are encrypted and are never shown again.';
-      } });
-    },
-    buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-  })]).classList.add('wide');
+  openDialog(`Save ${keys.length} credentials`, (close) => [
+    form({
+      fields: () => rows.flatMap(({ namespace, bucket }) => (bucket ? [namespace, bucket] : [namespace])),
+      content: [
+        table(
+          'Keys to save',
+          [
+            ['Key', ({ title }) => title],
+            ['Namespace', ({ namespace }) => namespace.row],
+            ['Bucket', ({ key, bucket }) => bucket?.row ?? key.data.bucket ?? null],
+          ],
+          rows,
+          '',
+        ),
+      ],
+      submit: 'Save all',
+      busy: 'Saving…',
+      send: async () => {
+        close();
+        void doSeveral({
+          heading: 'Save',
+          rows,
+          name: ({ namespace }) => namespace.text(),
+          done: () => go('#/credentials'),
+          act: async ({ key, namespace, bucket }) => {
+            const data = { ...key.data, ...(bucket ? { bucket: buckets(bucket.text()) } : {}) };
+            await call('PATCH', '/organization-vault', {
+              body: { type: key.type, namespace: namespace.text().trim(), data, expires_at: key.expires_at },
+            });
+            return 'Saved. Its secrets are encrypted and are never shown again.';
+          },
+        });
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    }),
+  ]).classList.add('wide');
 }

@@ -57,7 +57,8 @@ tabs.addEventListener('message', ({ data }) => {
   if (data.wanted && current) share();
   const mine = (current?.account ?? interrupted)?.id;
   // A tab never changes to another account. A tab without a session requests it when it is opened.
-  if (data.session && mine === data.session.account.id && data.session.token !== current?.token) adopt(data.session.token, data.session.endsAt, data.session.account);
+  if (data.session && mine === data.session.account.id && data.session.token !== current?.token)
+    adopt(data.session.token, data.session.endsAt, data.session.account);
   if (data.ended && current?.token === data.ended) finish('You signed out in another tab.', false);
 });
 
@@ -96,7 +97,7 @@ export function end(reason, expired = false) {
  */
 function finish(reason, expired) {
   if (!current && (expired || !interrupted)) return;
-  interrupted = expired ? current?.account ?? null : null;
+  interrupted = expired ? (current?.account ?? null) : null;
   current = null;
   events.dispatchEvent(new CustomEvent('ended', { detail: reason }));
 }

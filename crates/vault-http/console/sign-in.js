@@ -7,23 +7,50 @@ import { Page, openDialog } from './parts.js';
 import * as session from './session.js';
 
 /** @type {[string, string][]} */
-const LIFETIMES = [['900', '15 minutes'], ['3600', '1 hour'], ['14400', '4 hours'], ['28800', '8 hours'], ['86400', '24 hours']];
+const LIFETIMES = [
+  ['900', '15 minutes'],
+  ['3600', '1 hour'],
+  ['14400', '4 hours'],
+  ['28800', '8 hours'],
+  ['86400', '24 hours'],
+];
 
 /**
  * The address for password managers, which store it with the password.
  * @param {string} email
  */
 export function userName(email) {
-  return h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: email, readonly: true });
+  return h('input', {
+    type: 'text',
+    autocomplete: 'username',
+    class: 'hidden',
+    tabindex: '-1',
+    'aria-hidden': 'true',
+    value: email,
+    readonly: true,
+  });
 }
 
 /** The fields that authenticate a user, except the address. */
 export function proofFields() {
   return {
-    password: field({ label: 'Password', pointer: '/password', type: 'password', secret: true, required: true, autocomplete: 'current-password' }),
+    password: field({
+      label: 'Password',
+      pointer: '/password',
+      type: 'password',
+      secret: true,
+      required: true,
+      autocomplete: 'current-password',
+    }),
     passcode: field({
-      label: 'Passcode', pointer: '/passcode', required: true, autocomplete: 'one-time-code', inputmode: 'numeric', mono: true,
-      hint: 'Six digits from your authenticator app, or a recovery code. Each works once.', parse: passcode,
+      label: 'Passcode',
+      pointer: '/passcode',
+      required: true,
+      autocomplete: 'one-time-code',
+      inputmode: 'numeric',
+      mono: true,
+      hint: 'Six digits from your authenticator app, or a recovery code. Each works once.',
+      parse: passcode,
     }),
   };
 }
@@ -53,7 +80,15 @@ class SignIn extends Page {
   }
 
   async content() {
-    const email = field({ label: 'E-mail', pointer: '/email', type: 'email', required: true, autocomplete: 'username', inputmode: 'email', value: this.query.get('email') ?? '' });
+    const email = field({
+      label: 'E-mail',
+      pointer: '/email',
+      type: 'email',
+      required: true,
+      autocomplete: 'username',
+      inputmode: 'email',
+      value: this.query.get('email') ?? '',
+    });
     const proof = proofFields();
     const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: LIFETIME });
     this.classList.add('narrow');
@@ -61,13 +96,25 @@ class SignIn extends Page {
     return [
       this.reason && h('p', { class: 'note', role: 'status' }, this.reason),
       form({
-        fields: () => fields, content: fields.map(({ row }) => row), submit: 'Sign in', busy: 'Signing in…',
+        fields: () => fields,
+        content: fields.map(({ row }) => row),
+        submit: 'Sign in',
+        busy: 'Signing in…',
         send: async () => {
           await signIn(email.read(), proof.password.read(), proof.passcode.read(), ttl.read());
         },
-        explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.' : null,
+        explain: ({ code }) =>
+          code === 'invalid-login'
+            ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.'
+            : null,
       }),
-      h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your invitation code'), '.'),
+      h(
+        'p',
+        { class: 'hint' },
+        'Invited? Open the link that you were given, or ',
+        h('a', { href: '#/enrol' }, 'enter your invitation code'),
+        '.',
+      ),
     ];
   }
 }
@@ -76,11 +123,18 @@ class SignIn extends Page {
 export function extendSession() {
   openDialog('Stay signed in', (close) => {
     const old = session.token();
-    return [again('Stay signed in', 'This starts a new session and ends the current one.', () => {
-      if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it expires soon
-      announce('You stay signed in.');
-      close();
-    }, h('button', { type: 'button', onclick: close }, 'Cancel'))];
+    return [
+      again(
+        'Stay signed in',
+        'This starts a new session and ends the current one.',
+        () => {
+          if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it expires soon
+          announce('You stay signed in.');
+          close();
+        },
+        h('button', { type: 'button', onclick: close }, 'Cancel'),
+      ),
+    ];
   });
 }
 
@@ -90,12 +144,28 @@ export function extendSession() {
  */
 export function signInAgain(reason) {
   const { email } = session.account();
-  const dialog = openDialog('Sign in again', (close) => [
-    again('Sign in', `${reason} You are ${email}. The page comes back as you left it.`, close,
-      h('button', { type: 'button', onclick: () => {
-        close();
-        session.end('You are signed out.');
-      } }, 'Sign in as another user'))], true);
+  const dialog = openDialog(
+    'Sign in again',
+    (close) => [
+      again(
+        'Sign in',
+        `${reason} You are ${email}. The page comes back as you left it.`,
+        close,
+        h(
+          'button',
+          {
+            type: 'button',
+            onclick: () => {
+              close();
+              session.end('You are signed out.');
+            },
+          },
+          'Sign in as another user',
+        ),
+      ),
+    ],
+    true,
+  );
   dialog.classList.add('locked');
 }
 
@@ -112,12 +182,16 @@ function again(submit, text, done, other) {
   return form({
     fields: () => [proof.password, proof.passcode, ttl],
     content: [h('p', null, text), userName(session.account().email), proof.password.row, proof.passcode.row, ttl.row],
-    submit, busy: 'Signing in…',
+    submit,
+    busy: 'Signing in…',
     send: async () => {
       await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());
       done();
     },
-    explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.' : null,
+    explain: ({ code }) =>
+      code === 'invalid-login'
+        ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.'
+        : null,
     buttons: [other],
   });
 }

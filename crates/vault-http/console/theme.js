@@ -3,7 +3,11 @@
 const PLACE = 'orgvault.theme';
 /** @typedef {'system' | 'light' | 'dark'} Theme */
 /** @type {[Theme, string][]} */
-export const THEMES = [['system', 'Match system'], ['light', 'Light'], ['dark', 'Dark']];
+export const THEMES = [
+  ['system', 'Match system'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+];
 
 /** The name under which the choice against single-key shortcuts is kept. */
 const KEYS = 'orgvault.keys';

@@ -34,7 +34,9 @@ export function relative(text, now = Date.now()) {
   const days = dayNumber(at) - dayNumber(now);
   if (Math.abs(hours) < 24 || days === 0) return RELATIVE.format(hours, 'hour');
   if (Math.abs(days) < MONTHS) return RELATIVE.format(days, 'day');
-  return Math.abs(days) < YEARS ? RELATIVE.format(Math.round(days / 30.44), 'month') : RELATIVE.format(Math.round(days / 365.25), 'year');
+  return Math.abs(days) < YEARS
+    ? RELATIVE.format(Math.round(days / 30.44), 'month')
+    : RELATIVE.format(Math.round(days / 365.25), 'year');
 }
 
 /**
@@ -46,8 +48,12 @@ export function relative(text, now = Date.now()) {
 export function deadline(text, now = Date.now(), locale = undefined) {
   const at = new Date(text);
   /** @type {Intl.DateTimeFormatOptions} */
-  const shown = Math.abs(at.getTime() - now) < DAY ? { weekday: 'short', hour: 'numeric', minute: '2-digit' }
-    : at.getFullYear() === new Date(now).getFullYear() ? { weekday: 'short', day: 'numeric', month: 'short' } : { day: 'numeric', month: 'short', year: 'numeric' };
+  const shown =
+    Math.abs(at.getTime() - now) < DAY
+      ? { weekday: 'short', hour: 'numeric', minute: '2-digit' }
+      : at.getFullYear() === new Date(now).getFullYear()
+        ? { weekday: 'short', day: 'numeric', month: 'short' }
+        : { day: 'numeric', month: 'short', year: 'numeric' };
   return `${relative(text, now)} (${new Intl.DateTimeFormat(locale, shown).format(at)})`;
 }
 
@@ -93,10 +99,15 @@ export function readTime(text, clock = '23:59:59') {
 export function linkExpiry(text) {
   if (!URL.canParse(text)) return undefined;
   const query = new Map([...new URL(text).searchParams].map(([name, value]) => [name.toLowerCase(), value]));
-  const rfc = (/** @type {number} */ at) => Number.isFinite(at) && at > 0 ? new Date(at).toISOString().replace(/\.\d+Z$/, 'Z') : undefined;
+  const rfc = (/** @type {number} */ at) =>
+    Number.isFinite(at) && at > 0 ? new Date(at).toISOString().replace(/\.\d+Z$/, 'Z') : undefined;
   for (const kind of ['x-amz-', 'x-goog-']) {
     const signed = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(query.get(`${kind}date`) ?? '');
-    if (signed) return rfc(Date.parse(`${signed[1]}-${signed[2]}-${signed[3]}T${signed[4]}:${signed[5]}:${signed[6]}Z`) + 1000 * Number(query.get(`${kind}expires`)));
+    if (signed)
+      return rfc(
+        Date.parse(`${signed[1]}-${signed[2]}-${signed[3]}T${signed[4]}:${signed[5]}:${signed[6]}Z`) +
+          1000 * Number(query.get(`${kind}expires`)),
+      );
   }
   const seconds = query.get('expires');
   if (seconds && /^\d{9,11}$/.test(seconds)) return rfc(1000 * Number(seconds));

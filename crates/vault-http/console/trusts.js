@@ -23,7 +23,7 @@ const optional = (text) => text.trim() || undefined;
  * A branch by its name, or any ref by its full name.
  * @param {string} text
  */
-const reference = (text) => text.startsWith('refs/') ? text : `refs/heads/${text}`;
+const reference = (text) => (text.startsWith('refs/') ? text : `refs/heads/${text}`);
 
 /**
  * The subject of a GitHub Actions token. A job with an environment has that instead of its ref, with colons escaped.
@@ -31,11 +31,13 @@ const reference = (text) => text.startsWith('refs/') ? text : `refs/heads/${text
  * @param {string | undefined} branch
  * @param {string | undefined} environment
  */
-const githubSubject = (repository, branch, environment) => environment
-  ? `repo:${repository}:environment:${environment.replaceAll(':', '%3A')}` : `repo:${repository}:${branch ? `ref:${reference(branch)}` : '*'}`;
+const githubSubject = (repository, branch, environment) =>
+  environment
+    ? `repo:${repository}:environment:${environment.replaceAll(':', '%3A')}`
+    : `repo:${repository}:${branch ? `ref:${reference(branch)}` : '*'}`;
 
 /** @param {string | undefined} branch @param {string | undefined} environment */
-const githubRef = (branch, environment) => branch && environment ? { '/ref': reference(branch) } : {};
+const githubRef = (branch, environment) => (branch && environment ? { '/ref': reference(branch) } : {});
 
 /**
  * The fields of a GitHub repository. Those named by a pointer are claims.
@@ -43,10 +45,28 @@ const githubRef = (branch, environment) => branch && environment ? { '/ref': ref
  */
 const githubFields = (required) => ({
   repository: field({ label: 'Repository', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
-  '/repository_owner_id': field({ label: 'Owner id', required: required('/repository_owner_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .owner.id. Ids stay when names change, and are never reused.' }),
-  '/repository_id': field({ label: 'Repository id', required: required('/repository_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .id' }),
+  '/repository_owner_id': field({
+    label: 'Owner id',
+    required: required('/repository_owner_id'),
+    mono: true,
+    parse: optional,
+    hint: 'gh api repos/OWNER/NAME --jq .owner.id. Ids stay when names change, and are never reused.',
+  }),
+  '/repository_id': field({
+    label: 'Repository id',
+    required: required('/repository_id'),
+    mono: true,
+    parse: optional,
+    hint: 'gh api repos/OWNER/NAME --jq .id',
+  }),
   ...branchFields('Or a full ref, such as refs/tags/v1.', 'Every branch, and pull requests'),
-  environment: field({ label: 'Environment', mono: true, placeholder: 'production', parse: optional, hint: 'Required if the job uses an environment.' }),
+  environment: field({
+    label: 'Environment',
+    mono: true,
+    placeholder: 'production',
+    parse: optional,
+    hint: 'Required if the job uses an environment.',
+  }),
 });
 
 /**
@@ -55,9 +75,25 @@ const githubFields = (required) => ({
  * @param {string} all
  */
 function branchFields(hint, all) {
-  const from = field({ label: 'Runs from', options: [['one', 'One branch or tag'], ['all', all]], value: 'one' });
-  const branch = field({ label: 'Branch', mono: true, required: true, placeholder: 'main', parse: (text) => from.control.value === 'all' ? '' : optional(text), hint });
-  from.control.addEventListener('input', () => { branch.row.hidden = from.control.value === 'all'; });
+  const from = field({
+    label: 'Runs from',
+    options: [
+      ['one', 'One branch or tag'],
+      ['all', all],
+    ],
+    value: 'one',
+  });
+  const branch = field({
+    label: 'Branch',
+    mono: true,
+    required: true,
+    placeholder: 'main',
+    parse: (text) => (from.control.value === 'all' ? '' : optional(text)),
+    hint,
+  });
+  from.control.addEventListener('input', () => {
+    branch.row.hidden = from.control.value === 'all';
+  });
   return { from, branch };
 }
 
@@ -77,7 +113,8 @@ const KINDS = {
     fields: githubFields,
     /** @param {Record<string, string | undefined>} values */
     claims: ({ repository = '', branch, environment }) => ({
-      '/sub': githubSubject(repository, branch, environment), ...githubRef(branch, environment),
+      '/sub': githubSubject(repository, branch, environment),
+      ...githubRef(branch, environment),
     }),
   },
   gitlab: {
@@ -86,18 +123,33 @@ const KINDS = {
     fields: (required) => ({
       project: field({ label: 'Project', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
       ...branchFields('Or refs/tags/TAG.', 'Every branch and tag'),
-      '/project_id': field({ label: 'Project id', required: required('/project_id'), mono: true, parse: optional, hint: 'On the project’s page. It stays when a project is renamed.' }),
+      '/project_id': field({
+        label: 'Project id',
+        required: required('/project_id'),
+        mono: true,
+        parse: optional,
+        hint: 'On the project’s page. It stays when a project is renamed.',
+      }),
     }),
     /** @param {Record<string, string | undefined>} values */
     claims: ({ project, branch }) => ({
-      '/sub': !branch ? `project_path:${project}:*` : branch.startsWith('refs/tags/')
-        ? `project_path:${project}:ref_type:tag:ref:${branch.slice(10)}` : `project_path:${project}:ref_type:branch:ref:${branch}`,
+      '/sub': !branch
+        ? `project_path:${project}:*`
+        : branch.startsWith('refs/tags/')
+          ? `project_path:${project}:ref_type:tag:ref:${branch.slice(10)}`
+          : `project_path:${project}:ref_type:branch:ref:${branch}`,
     }),
   },
   kubernetes: {
     text: 'Kubernetes',
     fields: () => ({
-      namespace: field({ label: 'Namespace in the cluster', required: true, mono: true, placeholder: 'etl', parse: optional }),
+      namespace: field({
+        label: 'Namespace in the cluster',
+        required: true,
+        mono: true,
+        placeholder: 'etl',
+        parse: optional,
+      }),
       account: field({ label: 'Service account', required: true, mono: true, placeholder: 'nightly', parse: optional }),
     }),
     /** @param {Record<string, string | undefined>} values */
@@ -106,7 +158,14 @@ const KINDS = {
   other: {
     text: 'Something else',
     fields: () => ({
-      subject: field({ label: 'Subject', required: true, mono: true, placeholder: 'spiffe://acme.example/ns/etl/*', parse: optional, hint: 'What the token has as sub; or its beginning and * after a : or /.' }),
+      subject: field({
+        label: 'Subject',
+        required: true,
+        mono: true,
+        placeholder: 'spiffe://acme.example/ns/etl/*',
+        parse: optional,
+        hint: 'What the token has as sub; or its beginning and * after a : or /.',
+      }),
     }),
     /** @param {Record<string, string | undefined>} values */
     claims: ({ subject }) => ({ '/sub': subject }),
@@ -116,12 +175,24 @@ const KINDS = {
 /** @typedef {keyof typeof KINDS} Kind */
 
 /** @param {Issuer} issuer @returns {Kind} */
-const kindOf = ({ name, issuer }) => issuer.includes('githubusercontent') || name.includes('github') ? 'github'
-  : issuer.includes('gitlab') || name.includes('gitlab') ? 'gitlab' : issuer.includes('kube') || name.includes('kube') ? 'kubernetes' : 'other';
+const kindOf = ({ name, issuer }) =>
+  issuer.includes('githubusercontent') || name.includes('github')
+    ? 'github'
+    : issuer.includes('gitlab') || name.includes('gitlab')
+      ? 'gitlab'
+      : issuer.includes('kube') || name.includes('kube')
+        ? 'kubernetes'
+        : 'other';
 
 /** @param {Trust['claims']} claims */
-const claimList = (claims) => h('ul', { class: 'plain' }, Object.entries(claims).map(([pointer, value]) =>
-  h('li', null, h('code', null, pointer), ' is ', h('code', { class: 'long' }, JSON.stringify(value)))));
+const claimList = (claims) =>
+  h(
+    'ul',
+    { class: 'plain' },
+    Object.entries(claims).map(([pointer, value]) =>
+      h('li', null, h('code', null, pointer), ' is ', h('code', { class: 'long' }, JSON.stringify(value))),
+    ),
+  );
 
 /**
  * The workloads that may use an integration, and a form that adds one.
@@ -134,31 +205,86 @@ export function trusts({ id, name }) {
   const show = async (said = '') => {
     const [{ body: trusts }, { body: issuers }] = await Promise.all([call('GET', path), call('GET', '/issuers')]);
     body.replaceChildren(
-      h('p', null, 'Jobs on GitHub, GitLab or Kubernetes can sign in with their own identity. No token to store. Their identity token must have this audience:'),
-      h('p', { class: 'with-button' }, h('code', { class: 'long' }, audienceOf(id)), copyButton(audienceOf(id), 'the audience')),
+      h(
+        'p',
+        null,
+        'Jobs on GitHub, GitLab or Kubernetes can sign in with their own identity. No token to store. Their identity token must have this audience:',
+      ),
+      h(
+        'p',
+        { class: 'with-button' },
+        h('code', { class: 'long' }, audienceOf(id)),
+        copyButton(audienceOf(id), 'the audience'),
+      ),
       said ? h('p', { class: 'note good', role: 'status' }, said) : '',
-      h('h2', null, 'Trusted'), trustList(trusts), h('h2', null, 'Trust another workload'), ...addition(issuers));
+      h('h2', null, 'Trusted'),
+      trustList(trusts),
+      h('h2', null, 'Trust another workload'),
+      ...addition(issuers),
+    );
   };
   /** @param {Trust[]} trusts */
-  const trustList = (trusts) => trusts.length ? h('ul', { class: 'rows' }, trusts.map((trust) => h('li', null,
-    h('strong', null, trust.issuer), claimList(trust.claims), h('button', {
-      type: 'button', class: 'quiet danger', 'aria-label': `Stop trusting ${trust.issuer} ${String(trust.claims['/sub'])}`,
-      onclick: () => confirm({ heading: `Stop trusting this workload of ${trust.issuer}?`, submit: 'Stop trusting', busy: 'One moment…',
-        text: [claimList(trust.claims), `Its jobs are denied immediately, unless they have a token of ${name}.`],
-        act: async () => {
-          await call('DELETE', `${path}/${trust.id}`);
-          await show('Removed. These jobs are denied from now on.');
-        } }),
-    }, 'Stop trusting')))) : h('p', { class: 'muted' }, 'None. Only jobs with a token of the integration can use its namespaces.');
+  const trustList = (trusts) =>
+    trusts.length
+      ? h(
+          'ul',
+          { class: 'rows' },
+          trusts.map((trust) =>
+            h(
+              'li',
+              null,
+              h('strong', null, trust.issuer),
+              claimList(trust.claims),
+              h(
+                'button',
+                {
+                  type: 'button',
+                  class: 'quiet danger',
+                  'aria-label': `Stop trusting ${trust.issuer} ${String(trust.claims['/sub'])}`,
+                  onclick: () =>
+                    confirm({
+                      heading: `Stop trusting this workload of ${trust.issuer}?`,
+                      submit: 'Stop trusting',
+                      busy: 'One moment…',
+                      text: [
+                        claimList(trust.claims),
+                        `Its jobs are denied immediately, unless they have a token of ${name}.`,
+                      ],
+                      act: async () => {
+                        await call('DELETE', `${path}/${trust.id}`);
+                        await show('Removed. These jobs are denied from now on.');
+                      },
+                    }),
+                },
+                'Stop trusting',
+              ),
+            ),
+          ),
+        )
+      : h('p', { class: 'muted' }, 'None. Only jobs with a token of the integration can use its namespaces.');
   /** @param {Issuer[]} issuers @returns {Node[]} */
   const addition = (issuers) => {
     const [first] = issuers;
     if (!first) {
-      return [h('p', { class: 'note warn' }, 'No issuer of identity tokens is registered. An operator adds one: ',
-        h('code', null, 'orgvault issuer add github --issuer https://token.actions.githubusercontent.com'))];
+      return [
+        h(
+          'p',
+          { class: 'note warn' },
+          'No issuer of identity tokens is registered. An operator adds one: ',
+          h('code', null, 'orgvault issuer add github --issuer https://token.actions.githubusercontent.com'),
+        ),
+      ];
     }
-    const issuer = field({ label: 'Issuer', options: issuers.map(({ name: value, issuer: url }) => [value, `${value} (${url})`]), value: first.name });
-    const kind = field({ label: 'Where the job runs', options: Object.entries(KINDS).map(([value, { text }]) => [value, text]), value: kindOf(first) });
+    const issuer = field({
+      label: 'Issuer',
+      options: issuers.map(({ name: value, issuer: url }) => [value, `${value} (${url})`]),
+      value: first.name,
+    });
+    const kind = field({
+      label: 'Where the job runs',
+      options: Object.entries(KINDS).map(([value, { text }]) => [value, text]),
+      value: kindOf(first),
+    });
     const asked = h('div', { class: 'page-body' });
     const note = h('p', { class: 'hint' });
     /** @type {Record<string, import('./forms.js').Field>} */
@@ -168,7 +294,8 @@ export function trusts({ id, name }) {
       const required = /** @param {string} pointer */ (pointer) => chosen().required_claims.includes(pointer);
       fields = KINDS[/** @type {Kind} */ (kind.control.value)].fields(required);
       for (const pointer of chosen().required_claims) {
-        if (pointer !== '/sub' && !(pointer in fields)) fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
+        if (pointer !== '/sub' && !(pointer in fields))
+          fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
       }
       asked.replaceChildren(...Object.values(fields).map(({ row }) => row));
       const { fetched_at: at, last_error: error } = chosen();
@@ -180,17 +307,23 @@ export function trusts({ id, name }) {
     });
     kind.control.addEventListener('change', ask);
     ask();
-    return [form({
-      fields: () => [issuer, kind, ...Object.values(fields)], content: [h('div', { class: 'pair' }, issuer.row, kind.row), note, asked],
-      submit: 'Trust it', busy: 'One moment…',
-      send: async () => {
-        const values = Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, one.read()]));
-        const further = Object.fromEntries(Object.entries(values).filter(([key, value]) => key.startsWith('/') && value));
-        const claims = { ...KINDS[/** @type {Kind} */ (kind.control.value)].claims(values), ...further };
-        await call('POST', path, { body: { issuer: issuer.control.value, claims } });
-        await show('Trusted. Its jobs need no stored token.');
-      },
-    })];
+    return [
+      form({
+        fields: () => [issuer, kind, ...Object.values(fields)],
+        content: [h('div', { class: 'pair' }, issuer.row, kind.row), note, asked],
+        submit: 'Trust it',
+        busy: 'One moment…',
+        send: async () => {
+          const values = Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, one.read()]));
+          const further = Object.fromEntries(
+            Object.entries(values).filter(([key, value]) => key.startsWith('/') && value),
+          );
+          const claims = { ...KINDS[/** @type {Kind} */ (kind.control.value)].claims(values), ...further };
+          await call('POST', path, { body: { issuer: issuer.control.value, claims } });
+          await show('Trusted. Its jobs need no stored token.');
+        },
+      }),
+    ];
   };
   void show();
   return body;

@@ -35,7 +35,9 @@ export function byDay({ since, activations, denied }) {
 export function rhythm({ activations, every_days: every, usual_time: clock }, period, now = Date.now()) {
   if (!every) return `${activations.toLocaleString('en')}× in ${period} days`;
   const name = every === 1 ? 'daily' : every === 7 ? 'weekly' : `every ${every} days`;
-  return clock ? `${name} ${new Date(`${new Date(now).toISOString().slice(0, 10)}T${clock}Z`).toTimeString().slice(0, 5)}` : name;
+  return clock
+    ? `${name} ${new Date(`${new Date(now).toISOString().slice(0, 10)}T${clock}Z`).toTimeString().slice(0, 5)}`
+    : name;
 }
 
 /**

@@ -36,7 +36,8 @@ session.events.addEventListener('ended', () => {
 
 async function poll() {
   // A session that was interrupted may be resumed.
-  if (session.token()) await Promise.all([...waiting].map(([id, { namespace, version }]) => look(id, namespace, version).catch(() => {})));
+  if (session.token())
+    await Promise.all([...waiting].map(([id, { namespace, version }]) => look(id, namespace, version).catch(() => {})));
   timer = waiting.size ? setTimeout(() => void poll(), EVERY) : 0;
 }
 
@@ -47,7 +48,10 @@ async function poll() {
  */
 async function look(id, namespace, version) {
   const path = `/organization-vault/${id}`;
-  const [{ body: credential }, { body: uses }] = await Promise.all([call('GET', path), call('GET', `${path}/activations?limit=1000`)]);
+  const [{ body: credential }, { body: uses }] = await Promise.all([
+    call('GET', path),
+    call('GET', `${path}/activations?limit=1000`),
+  ]);
   if (!waiting.has(id)) return;
   // Rolled back, or finished by another user.
   if (credential.version !== version || !credential.previous_version) waiting.delete(id);
@@ -56,7 +60,10 @@ async function look(id, namespace, version) {
     const address = `#/credentials/${id}/rotate`;
     dispatchEvent(new CustomEvent('rotation-safe', { detail: { address, namespace } }));
     if (!mayNotify()) return;
-    const shown = new Notification('OrgVault', { body: `${namespace}: no job can use the old key any more. You can disable it.`, tag: id });
+    const shown = new Notification('OrgVault', {
+      body: `${namespace}: no job can use the old key any more. You can disable it.`,
+      tag: id,
+    });
     shown.addEventListener('click', () => {
       focus();
       go(address);

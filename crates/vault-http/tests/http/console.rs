@@ -4,7 +4,7 @@ use crate::support::{CONSOLE_POLICY, World, WorldBuilder, assert_problem, assert
 use std::collections::BTreeSet;
 
 /// Maximum size of the first page, in bytes.
-const FIRST_PAGE: usize = 120 * 1000;
+const FIRST_PAGE: usize = 130 * 1000;
 
 /// Returns the URLs in double or single quotes after `mark` in `text`.
 fn quoted<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
@@ -66,8 +66,7 @@ fn first_page_is_small() {
             let file = get(&path);
             size += file.len();
             // Only static imports: a module loads the files of other pages later.
-            let statements = file.lines().filter(|line| line.starts_with("import ") && line.contains(" from "));
-            wanted.extend(statements.flat_map(|line| quoted(line, "from '.")).map(|name| format!("/console{name}")));
+            wanted.extend(quoted(&file, " from '.").map(|name| format!("/console{name}")));
         }
     }
     assert!(loaded.contains("/console/sign-in.js") && !loaded.contains("/console/credentials.js"), "{loaded:?}");
