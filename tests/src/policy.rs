@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 63] = [
+pub const POLICY: [Rule; 64] = [
     //                                                                      Anon.   LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -93,6 +93,7 @@ pub const POLICY: [Rule; 63] = [
     // The console: a page and its files, identical for all callers. It requests tokens like any client.
     rule("GET",    "/",                               "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/console/{id}",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),
+    rule("GET",    "/console/{folder}/{id}",          "200",               "yes yes yes yes yes yes yes yes yes yes"),
 
     rule("POST",   "{base}/logout",                   "204",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("PATCH",  "{base}/organization-vault",       "201",               "401 401 401 401 401 401 403 yes yes yes"),

@@ -180,7 +180,8 @@ fn wrong_password_is_reported_and_input_is_kept() {
 #[test]
 fn scripts_are_well_typed() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console");
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = ["", "/pages", "/parts", "/rules"].map(|name| fs::read_dir(format!("{folder}{name}")).unwrap());
+    let mut files: Vec<_> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "js"));
     assert!(files.len() > 10);
     let flags = "--allowJs --checkJs --noEmit --strict --noUncheckedIndexedAccess --noImplicitReturns --noUnusedLocals \
@@ -192,10 +193,18 @@ fn scripts_are_well_typed() {
     assert_eq!(run.status, Some(0), "{}", run.stdout);
 }
 
+/// Runs the tests of the rules of the console, which need no browser.
+#[test]
+fn rules_hold() {
+    let mut tests = Command::new("node");
+    let run = Run::of(tests.args(["--test", concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/tests/rules")]));
+    assert_eq!(run.status, Some(0), "{}", run.stdout);
+}
+
 #[test]
 fn scripts_and_styles_are_formatted() {
     let mut check = Command::new("node");
-    check.arg(npm_file("@biomejs/biome/bin/biome")).args(["ci", "."]);
+    check.arg(npm_file("@biomejs/biome/bin/biome")).args(["ci", "--colors=off", "."]);
     let run = Run::of(check.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http")));
     assert_eq!(run.status, Some(0), "{}", run.stderr);
 }
@@ -1544,78 +1553,6 @@ fn long_list_has_pages_and_a_viewer_only_reads() {
         browser.see("Your role does not permit this.");
     }
     browser.check_nothing_refused();
-}
-
-/// Evaluates `expression` with the console's module of times, at `now` in a time zone.
-fn times(zone: &str, now: &str, expression: &str) -> String {
-    evaluated("times", zone, now, expression)
-}
-
-/// Evaluates `expression` with a module of the console that imports no other, at `now` in a time zone.
-fn evaluated(module: &str, zone: &str, now: &str, expression: &str) -> String {
-    let file = format!("{}/../crates/vault-http/console/{module}.js", env!("CARGO_MANIFEST_DIR"));
-    let program = "import { readFileSync } from 'node:fs'; \
-        const source = encodeURIComponent(readFileSync(process.argv[1], 'utf8')); \
-        const loaded = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
-        process.stdout.write(String(new Function(process.argv[4], 'now', `return ${process.argv[3]}`)(loaded, now)));";
-    let mut node = Command::new("node");
-    node.args(["--input-type=module", "--eval", program, &file, now, expression, module]).env("TZ", zone);
-    Run::of(&mut node).done().stdout
-}
-
-#[test]
-fn relative_times_compare_calendar_days_of_the_zone() {
-    let evening = "2026-11-26T21:31:00Z";
-    for (zone, now, time, expected) in [
-        ("Europe/Berlin", evening, "2026-11-28T03:00:00Z", "in 2 days (Sat 28 Nov)"),
-        ("Europe/Berlin", evening, "2026-11-29T21:31:00Z", "in 3 days (Sun 29 Nov)"),
-        ("Europe/Berlin", evening, "2026-11-27T09:30:40Z", "in 12 hours (Fri 10:30)"),
-        ("Europe/Berlin", evening, "2026-11-25T20:31:00Z", "yesterday (Wed 25 Nov)"),
-        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T07:59:00Z", "tomorrow (Fri 27 Nov)"),
-        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T08:01:00Z", "in 2 days (Sat 28 Nov)"),
-        // Across the end of summer time and of the year.
-        ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-26T20:00:00Z", "in 2 days (Mon 26 Oct)"),
-        ("UTC", "2026-12-30T12:00:00Z", "2027-01-01T11:00:00Z", "in 2 days (1 Jan 2027)"),
-    ] {
-        assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
-    }
-    for (query, expected) in [
-        ("X-Amz-Date=20261126T120000Z&X-Amz-Expires=3600&X-Amz-Signature=a", "2026-11-26T13:00:00Z"),
-        ("X-Goog-Date=20261126T120000Z&X-Goog-Expires=60&X-Goog-Signature=a", "2026-11-26T12:01:00Z"),
-        ("Expires=1795000000&Signature=a", "2026-11-18T11:06:40Z"),
-        ("sv=1&se=2026-12-01T00%3A00%3A00Z&sig=a", "2026-12-01T00:00:00Z"),
-        ("se=2026-12-01&X-Amz-Date=2026", "undefined"),
-    ] {
-        let link = format!("times.linkExpiry('https://files.example/a?{query}')");
-        assert_eq!(times("UTC", evening, &link), expected, "{query}");
-    }
-    // A date without a time is the end of that day, and is formatted as a date again.
-    let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
-    assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
-}
-
-#[test]
-fn usage_is_shown_in_the_zone_of_the_browser() {
-    for (zone, since, expected) in [
-        // The day on which summer time ends has 25 hours.
-        ("Europe/Berlin", "2026-10-23T22:00:00Z", "24/2 25/0 24/0"),
-        ("Asia/Kolkata", "2026-10-23T18:30:00Z", "24/2 24/0 24/0 1/0"),
-    ] {
-        let days = format!(
-            "[...usage.byDay({{ since: '{since}', activations: Array(73).fill(1), denied: [2] }}).values()]\
-             .map((day) => `${{day.used}}/${{day.denied}}`).join(' ')"
-        );
-        assert_eq!(evaluated("usage", zone, "2026-10-26T12:00:00Z", &days), expected, "{zone}");
-    }
-    for (zone, every, expected) in [
-        ("UTC", "every_days: 1, usual_time: '02:00'", "daily 02:00"),
-        ("Asia/Kolkata", "every_days: 7, usual_time: '02:00'", "weekly 07:30"),
-        ("Europe/Berlin", "every_days: 2", "every 2 days"),
-        ("UTC", "", "1,234× in 30 days"),
-    ] {
-        let rhythm = format!("usage.rhythm({{ activations: 1234, {every} }}, 30, now)");
-        assert_eq!(evaluated("usage", zone, "2026-11-26T12:00:00Z", &rhythm), expected, "{zone} {every}");
-    }
 }
 
 /// Returns the time in this number of hours.

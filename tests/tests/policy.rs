@@ -194,7 +194,7 @@ impl Stage {
 
     /// Returns the path, with the ID of a new object.
     fn path(&self, rule: &Rule, caller: Caller) -> String {
-        let path = rule.template.replace("{base}", "/v1");
+        let path = rule.template.replace("{base}", "/v1").replace("{folder}/{id}", "parts/api.js");
         let Some((collection, rest)) = path.split_once("{id}") else { return path };
         let admin = &self.sessions[2];
         let id = match collection {

@@ -1,12 +1,12 @@
 // The console's frame: who is signed in, where one can go, and which page is shown.
 
-import { Problem, call } from './api.js';
-import { announce, go, h } from './dom.js';
-import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } from './parts.js';
-import * as session from './session.js';
-import { extendSession, signInAgain } from './sign-in.js';
-import { THEMES, chooseTheme, theme } from './theme.js';
-import { ZONE } from './times.js';
+import { Problem, call } from './parts/api.js';
+import { announce, go, h } from './parts/dom.js';
+import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } from './parts/parts.js';
+import * as session from './parts/session.js';
+import { extendSession, signInAgain } from './pages/sign-in.js';
+import { THEMES, chooseTheme, theme } from './parts/theme.js';
+import { ZONE } from './rules/times.js';
 
 /**
  * @typedef {object} Route
@@ -18,45 +18,50 @@ import { ZONE } from './times.js';
 
 /** @type {Route[]} */
 const ROUTES = [
-  { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./enrol.js'), who: 'anonymous' },
-  { pattern: /^\/overview$/, element: 'ov-overview', load: () => import('./overview.js') },
-  { pattern: /^\/credentials$/, element: 'ov-credentials', load: () => import('./credentials.js') },
+  { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./pages/enrol.js'), who: 'anonymous' },
+  { pattern: /^\/overview$/, element: 'ov-overview', load: () => import('./pages/overview.js') },
+  { pattern: /^\/credentials$/, element: 'ov-credentials', load: () => import('./pages/credentials.js') },
   {
     pattern: /^\/credentials\/new$/,
     element: 'ov-credential-form',
-    load: () => import('./credential-form.js'),
+    load: () => import('./pages/credential-form.js'),
     who: 'writer',
   },
-  { pattern: /^\/credentials\/([^/]+)$/, element: 'ov-credential', load: () => import('./credential.js') },
+  { pattern: /^\/credentials\/([^/]+)$/, element: 'ov-credential', load: () => import('./pages/credential.js') },
   {
     pattern: /^\/credentials\/([^/]+)\/(replace|match)$/,
     element: 'ov-credential-form',
-    load: () => import('./credential-form.js'),
+    load: () => import('./pages/credential-form.js'),
     who: 'writer',
   },
   {
     pattern: /^\/credentials\/([^/]+)\/rotate$/,
     element: 'ov-rotation',
-    load: () => import('./rotation.js'),
+    load: () => import('./pages/rotation.js'),
     who: 'writer',
   },
   {
     pattern: /^\/credentials\/([^/]+)\/trust$/,
     element: 'ov-provider-trust',
-    load: () => import('./provider-trust.js'),
+    load: () => import('./pages/provider-trust.js'),
   },
-  { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
-  { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
-  { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
+  { pattern: /^\/account$/, element: 'ov-account', load: () => import('./pages/account.js') },
+  { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./pages/accounts.js'), who: 'admin' },
+  {
+    pattern: /^\/integrations$/,
+    element: 'ov-integrations',
+    load: () => import('./pages/integrations.js'),
+    who: 'admin',
+  },
   {
     pattern: /^\/integrations\/([^/]+)$/,
     element: 'ov-integration',
-    load: () => import('./integration.js'),
+    load: () => import('./pages/integration.js'),
     who: 'admin',
   },
-  { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./namespaces.js'), who: 'admin' },
-  { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./receivers.js'), who: 'admin' },
-  { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
+  { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./pages/namespaces.js'), who: 'admin' },
+  { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./pages/receivers.js'), who: 'admin' },
+  { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./pages/audit.js'), who: 'admin' },
 ];
 
 /** The pages of single objects. */
@@ -241,7 +246,9 @@ class App extends HTMLElement {
       href,
       name,
     }));
-    void import('./find.js').then(({ find }) => find(places, [...this.#recent].reverse(), () => void this.#signOut()));
+    void import('./parts/find.js').then(({ find }) =>
+      find(places, [...this.#recent].reverse(), () => void this.#signOut()),
+    );
   }
 
   /** Lists the pages to return to: those that hold something typed and are not shown, and rotations that can be finished. */
@@ -399,7 +406,7 @@ class App extends HTMLElement {
               {
                 type: 'button',
                 class: 'help',
-                onclick: () => void import('./keys.js').then(({ showKeys }) => showKeys()),
+                onclick: () => void import('./parts/keys.js').then(({ showKeys }) => showKeys()),
               },
               'Keys and help',
             ),
@@ -407,7 +414,7 @@ class App extends HTMLElement {
         ),
       ),
     );
-    if (!this.#listens) void import('./keys.js').then(({ listen }) => listen());
+    if (!this.#listens) void import('./parts/keys.js').then(({ listen }) => listen());
     this.#listens = true;
     this.#mark();
   }

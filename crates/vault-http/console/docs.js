@@ -1,7 +1,7 @@
 // The reader of /openapi.json: every operation with what it takes and returns, on one page.
 
-import './theme.js';
-import { h } from './dom.js';
+import './parts/theme.js';
+import { h } from './parts/dom.js';
 
 /** @typedef {Record<string, any>} Json */
 

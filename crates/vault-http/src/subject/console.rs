@@ -49,57 +49,58 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 static FILES: &[File] = files! {
     "style.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
-    "account.js": SCRIPT,
-    "accounts.js": SCRIPT,
-    "api.js": SCRIPT,
     "app.js": SCRIPT,
-    "audit.js": SCRIPT,
-    "blocks.js": SCRIPT,
-    "chart.js": SCRIPT,
-    "checking.js": SCRIPT,
-    "connect.js": SCRIPT,
-    "copy.js": SCRIPT,
-    "credential-form.js": SCRIPT,
-    "credential.js": SCRIPT,
-    "credentials.js": SCRIPT,
-    "denied.js": SCRIPT,
     "docs.js": SCRIPT,
-    "dom.js": SCRIPT,
-    "enrol.js": SCRIPT,
-    "find.js": SCRIPT,
-    "forms.js": SCRIPT,
-    "health.js": SCRIPT,
-    "integration-actions.js": SCRIPT,
-    "integration.js": SCRIPT,
-    "integrations.js": SCRIPT,
-    "jobs.js": SCRIPT,
-    "keys.js": SCRIPT,
-    "lean-qr.js": SCRIPT,
-    "list.js": SCRIPT,
-    "namespaces.js": SCRIPT,
-    "overview.js": SCRIPT,
-    "parts.js": SCRIPT,
-    "provider-trust.js": SCRIPT,
-    "receivers.js": SCRIPT,
-    "remedies.js": SCRIPT,
-    "rotation-steps.js": SCRIPT,
-    "rotation.js": SCRIPT,
-    "save-several.js": SCRIPT,
-    "session.js": SCRIPT,
-    "sign-in.js": SCRIPT,
-    "tabs.js": SCRIPT,
-    "theme.js": SCRIPT,
-    "times.js": SCRIPT,
-    "trusts.js": SCRIPT,
-    "usage.js": SCRIPT,
-    "watch.js": SCRIPT,
-    "words.js": SCRIPT,
+    "pages/account.js": SCRIPT,
+    "pages/accounts.js": SCRIPT,
+    "pages/audit.js": SCRIPT,
+    "pages/credential-form.js": SCRIPT,
+    "pages/credential.js": SCRIPT,
+    "pages/credentials.js": SCRIPT,
+    "pages/enrol.js": SCRIPT,
+    "pages/integration.js": SCRIPT,
+    "pages/integrations.js": SCRIPT,
+    "pages/namespaces.js": SCRIPT,
+    "pages/overview.js": SCRIPT,
+    "pages/provider-trust.js": SCRIPT,
+    "pages/receivers.js": SCRIPT,
+    "pages/rotation.js": SCRIPT,
+    "pages/sign-in.js": SCRIPT,
+    "parts/api.js": SCRIPT,
+    "parts/blocks.js": SCRIPT,
+    "parts/chart.js": SCRIPT,
+    "parts/checking.js": SCRIPT,
+    "parts/connect.js": SCRIPT,
+    "parts/copy.js": SCRIPT,
+    "parts/dom.js": SCRIPT,
+    "parts/find.js": SCRIPT,
+    "parts/forms.js": SCRIPT,
+    "parts/health.js": SCRIPT,
+    "parts/integration-actions.js": SCRIPT,
+    "parts/jobs.js": SCRIPT,
+    "parts/keys.js": SCRIPT,
+    "parts/lean-qr.js": SCRIPT,
+    "parts/list.js": SCRIPT,
+    "parts/parts.js": SCRIPT,
+    "parts/rotation-steps.js": SCRIPT,
+    "parts/save-several.js": SCRIPT,
+    "parts/session.js": SCRIPT,
+    "parts/tabs.js": SCRIPT,
+    "parts/theme.js": SCRIPT,
+    "parts/trusts.js": SCRIPT,
+    "parts/watch.js": SCRIPT,
+    "parts/words.js": SCRIPT,
+    "rules/denied.js": SCRIPT,
+    "rules/remedies.js": SCRIPT,
+    "rules/times.js": SCRIPT,
+    "rules/usage.js": SCRIPT,
 };
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     vec![
         route("GET", "/", "console", Access::Public, page).with_query(),
         route("GET", "/console/{id}", "console-file", Access::Public, file).with_query(),
+        route("GET", "/console/{folder}/{id}", "console-file", Access::Public, file).with_query(),
         route("GET", "/docs", "docs", Access::Public, docs).with_query(),
         route("GET", "/openapi.json", "openapi", Access::Public, openapi),
     ]
@@ -128,8 +129,8 @@ async fn openapi(api: Data<PublicApi>) -> HttpResponse {
 }
 
 async fn file(request: HttpRequest) -> Result<HttpResponse, ProblemResponse> {
-    let name = request.match_info().query("id");
-    let file = FILES.iter().find(|file| file.name == name).ok_or_else(ProblemResponse::not_found)?;
+    let named = request.path().strip_prefix("/console/");
+    let file = FILES.iter().find(|file| Some(file.name) == named).ok_or_else(ProblemResponse::not_found)?;
     Ok(served(Bytes::from_static(file.content), file.media_type))
 }
 
@@ -152,12 +153,13 @@ mod tests {
 
     #[test]
     fn every_file_of_the_folder_is_served() -> std::io::Result<()> {
-        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/console"))?;
         let mut found = BTreeSet::new();
-        for entry in folder {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                found.insert(entry.file_name().to_string_lossy().into_owned());
+        for folder in ["", "pages/", "parts/", "rules/"] {
+            for entry in std::fs::read_dir(format!("{}/console/{folder}", env!("CARGO_MANIFEST_DIR")))? {
+                let entry = entry?;
+                if entry.file_type()?.is_file() {
+                    found.insert(format!("{folder}{}", entry.file_name().to_string_lossy()));
+                }
             }
         }
         let served: BTreeSet<_> = FILES.iter().map(|file| file.name.to_owned()).collect();
@@ -168,7 +170,7 @@ mod tests {
 
     #[test]
     fn console_shows_remedies_of_server() {
-        let said = file("remedies.js");
+        let said = file("rules/remedies.js");
         for reason in CheckReason::ALL {
             let (name, remedy) = (reason.as_str(), reason.remedy());
             let quote = if remedy.contains('\'') { '"' } else { '\'' };
@@ -188,7 +190,7 @@ mod tests {
     /// The console has a label for every action, event and delivery failure.
     #[test]
     fn every_message_code_has_a_text() {
-        let (words, receivers) = (file("words.js"), file("receivers.js"));
+        let (words, receivers) = (file("parts/words.js"), file("pages/receivers.js"));
         for action in AuditAction::ALL {
             assert!(words.contains(&format!("'{}': ", action.as_str())), "{}", action.as_str());
         }
@@ -205,7 +207,7 @@ mod tests {
     #[test]
     fn actions_of_the_audit_are_documented() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/actions.md");
-        let words = file("words.js");
+        let words = file("parts/words.js");
         let row = |action: &AuditAction| {
             let (_, rest) = words.split_once(&format!("'{}': ", action.as_str())).expect("words");
             let said = rest[1..].split(&rest[..1]).next().unwrap_or_default();
@@ -240,9 +242,11 @@ mod tests {
                 assert!(!text.contains(word), "{word} in {}", file.name);
             }
             // The browser stores only the session, per tab, and the theme. Only the session is sent to other tabs.
-            for (word, only) in
-                [("sessionStorage", "session.js"), ("localStorage", "theme.js"), ("postMessage", "session.js")]
-            {
+            for (word, only) in [
+                ("sessionStorage", "parts/session.js"),
+                ("localStorage", "parts/theme.js"),
+                ("postMessage", "parts/session.js"),
+            ] {
                 assert!(file.name == only || !text.contains(word), "{word} in {}", file.name);
             }
         }

@@ -35,7 +35,7 @@ fn page_names_the_base_path_and_nothing_of_another_origin() {
 #[test]
 fn files_are_served_and_nothing_else() {
     let world = World::start();
-    for name in ["app.js", "style.css", "icon.svg"] {
+    for name in ["app.js", "parts/api.js", "style.css", "icon.svg"] {
         let line = format!("GET /console/{name}");
         let file = world.send(&line, &[], "");
         assert_standard_headers(&file, name);
@@ -66,9 +66,16 @@ fn first_page_is_small() {
             let file = get(&path);
             size += file.len();
             // Only static imports: a module loads the files of other pages later.
-            wanted.extend(quoted(&file, " from '.").map(|name| format!("/console{name}")));
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            for name in quoted(&file, " from '.") {
+                let shared = name.strip_prefix("./");
+                wanted.push(shared.map_or(format!("{folder}{name}"), |name| format!("/console/{name}")));
+            }
         }
     }
-    assert!(loaded.contains("/console/sign-in.js") && !loaded.contains("/console/credentials.js"), "{loaded:?}");
+    assert!(
+        loaded.contains("/console/pages/sign-in.js") && !loaded.contains("/console/pages/credentials.js"),
+        "{loaded:?}"
+    );
     assert!(size < FIRST_PAGE, "{size} bytes: {loaded:?}");
 }

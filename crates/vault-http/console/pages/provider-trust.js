@@ -1,13 +1,13 @@
 // The trust that a keyless credential needs at its provider: the values, and the steps for its administrator.
 
-import { Problem, call } from './api.js';
-import { section, facts } from './blocks.js';
-import { check } from './checking.js';
-import { copyButton } from './copy.js';
+import { Problem, call } from '../parts/api.js';
+import { section, facts } from '../parts/blocks.js';
+import { check } from '../parts/checking.js';
+import { copyButton } from '../parts/copy.js';
 import { load } from './credentials.js';
-import { h } from './dom.js';
-import { Page } from './parts.js';
-import * as session from './session.js';
+import { h } from '../parts/dom.js';
+import { Page } from '../parts/parts.js';
+import * as session from '../parts/session.js';
 
 /**
  * The values and steps for a credential.
@@ -16,7 +16,7 @@ import * as session from './session.js';
 export async function providerTrust(id) {
   let trust;
   try {
-    trust = /** @type {import('./api.js').ProviderTrust} */ (
+    trust = /** @type {import('../parts/api.js').ProviderTrust} */ (
       (await call('GET', `/organization-vault/${id}/trust`)).body
     );
   } catch (error) {

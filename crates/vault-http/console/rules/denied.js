@@ -1,7 +1,7 @@
 // Jobs that the vault denied credentials. The audit log has one action for each reason.
 
 /**
- * @typedef {import('./api.js').AuditEntry} AuditEntry
+ * @typedef {import('../parts/api.js').AuditEntry} AuditEntry
  * @typedef {object} Denial attempts of one integration, for one namespace and reason
  * @property {string} integration its id
  * @property {string} [namespace]
@@ -50,7 +50,7 @@ export function deniedSince() {
 
 /**
  * The denied attempts in a usage, by integration, namespace and reason, the latest first.
- * @param {import('./api.js').NamespaceUsage} usage
+ * @param {import('../parts/api.js').NamespaceUsage} usage
  * @returns {Denial[]}
  */
 export function deniedIn({ denials: counted }) {

@@ -1,16 +1,16 @@
 // Notifications: receivers of events, by webhook or e-mail.
 
-import { Problem, call } from './api.js';
-import { h } from './dom.js';
-import { checkbox, field, form } from './forms.js';
-import { list } from './list.js';
-import { Page, badge, confirm, openDialog, time } from './parts.js';
-import { table } from './blocks.js';
-import { secretBox } from './copy.js';
-import * as session from './session.js';
+import { Problem, call } from '../parts/api.js';
+import { h } from '../parts/dom.js';
+import { checkbox, field, form } from '../parts/forms.js';
+import { list } from '../parts/list.js';
+import { Page, badge, confirm, openDialog, time } from '../parts/parts.js';
+import { table } from '../parts/blocks.js';
+import { secretBox } from '../parts/copy.js';
+import * as session from '../parts/session.js';
 
-/** @typedef {import('./api.js').Receiver} Receiver */
-/** @typedef {import('./api.js').Delivery} Delivery */
+/** @typedef {import('../parts/api.js').Receiver} Receiver */
+/** @typedef {import('../parts/api.js').Delivery} Delivery */
 
 /** The events of an organization in words, by what they are about. @type {[string, [string, string][]][]} */
 const EVENTS = [

@@ -2,7 +2,7 @@
 
 import { h } from './dom.js';
 import { badge } from './parts.js';
-import { REMEDIES } from './remedies.js';
+import { REMEDIES } from '../rules/remedies.js';
 
 /** @typedef {import('./api.js').Health} Health */
 

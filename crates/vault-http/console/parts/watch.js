@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { go } from './dom.js';
 import * as session from './session.js';
-import { holders } from './usage.js';
+import { holders } from '../rules/usage.js';
 
 /** How often the uses of a credential are read, in milliseconds. */
 const EVERY = 30_000;

@@ -1,21 +1,21 @@
 // The data of a credential: saved, replaced, or compared with the saved data.
 
-import { Idempotency, Problem, call, query } from './api.js';
-import { announce, go, h } from './dom.js';
-import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
-import { Page, day, flash } from './parts.js';
+import { Idempotency, Problem, call, query } from '../parts/api.js';
+import { announce, go, h } from '../parts/dom.js';
+import { checkbox, count, field, form, readTime, writeTime } from '../parts/forms.js';
+import { Page, day, flash } from '../parts/parts.js';
 import { TYPE_NAMES, isKeyless, load, place } from './credentials.js';
-import { linkExpiry } from './times.js';
-import { rotationSteps } from './rotation-steps.js';
-import { buckets, saveSeveral, titleOf } from './save-several.js';
-import * as session from './session.js';
+import { linkExpiry } from '../rules/times.js';
+import { rotationSteps } from '../parts/rotation-steps.js';
+import { buckets, saveSeveral, titleOf } from '../parts/save-several.js';
+import * as session from '../parts/session.js';
 
 /**
- * @typedef {import('./api.js').CredentialType} CredentialType
- * @typedef {import('./api.js').ReadEntry} ReadEntry
- * @typedef {import('./save-several.js').Key} Key
- * @typedef {import('./forms.js').Field} Field
- * @typedef {import('./forms.js').FieldOptions & {name: string, common?: boolean}} Shape
+ * @typedef {import('../parts/api.js').CredentialType} CredentialType
+ * @typedef {import('../parts/api.js').ReadEntry} ReadEntry
+ * @typedef {import('../parts/save-several.js').Key} Key
+ * @typedef {import('../parts/forms.js').Field} Field
+ * @typedef {import('../parts/forms.js').FieldOptions & {name: string, common?: boolean}} Shape
  */
 
 /** @param {string} text */
@@ -413,7 +413,7 @@ class CredentialForm extends Page {
     text.row.querySelector('.optional')?.remove();
     // No list of endings: the file ~/.aws/credentials has none.
     const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form' });
-    const say = (/** @type {import('./dom.js').Child[]} */ ...children) =>
+    const say = (/** @type {import('../parts/dom.js').Child[]} */ ...children) =>
       status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
     /**
      * Offers several ways to continue.
@@ -544,7 +544,7 @@ class CredentialForm extends Page {
       if (next instanceof HTMLElement) next.focus();
       this.typed = true;
     };
-    const said = (/** @type {import('./api.js').ReadViolation} */ { field: name, reason }) =>
+    const said = (/** @type {import('../parts/api.js').ReadViolation} */ { field: name, reason }) =>
       `${name ? `${name}: ` : ''}${reason}.`;
     const accept = (/** @type {ReadEntry} */ one) => {
       if (one.refused) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${said(one.refused)}`));
@@ -793,7 +793,7 @@ class CredentialForm extends Page {
     return made;
   }
 
-  /** @param {import('./api.js').Credential} credential */
+  /** @param {import('../parts/api.js').Credential} credential */
   #replace(credential) {
     const expires = field({
       label: 'Expires',
@@ -943,7 +943,7 @@ function othersIn(namespace) {
   const note = h('div', { class: 'note warn', hidden: true, role: 'status' });
   const box = checkbox('Save another credential in this namespace all the same');
   let asked = '';
-  /** @type {import('./api.js').Credential[]} */
+  /** @type {import('../parts/api.js').Credential[]} */
   let others = [];
   const look = async () => {
     const name = namespace.control.value.trim();
@@ -1017,7 +1017,7 @@ function othersIn(namespace) {
 async function suggest(list, name) {
   const { body } = await call('GET', '/organization-vault?limit=1000');
   const all = [
-    ...new Set(/** @type {import('./api.js').Credential[]} */ (body).map(({ namespace }) => namespace)),
+    ...new Set(/** @type {import('../parts/api.js').Credential[]} */ (body).map(({ namespace }) => namespace)),
   ].sort();
   const prefixes = [
     ...new Set(all.filter((one) => one.includes('/')).map((one) => one.slice(0, one.lastIndexOf('/') + 1))),

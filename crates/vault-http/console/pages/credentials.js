@@ -1,19 +1,19 @@
 // The list of credentials.
 
-import { call, query } from './api.js';
-import { matches } from './denied.js';
-import { announce, h, readdress } from './dom.js';
-import { checkbox, field, form } from './forms.js';
-import { checkOne } from './checking.js';
-import { healthBadge } from './health.js';
-import { Page, badge, confirm, day, live, openDialog } from './parts.js';
-import { doSeveral, list, loadAll } from './list.js';
-import * as session from './session.js';
-import { deadline } from './times.js';
+import { call, query } from '../parts/api.js';
+import { matches } from '../rules/denied.js';
+import { announce, h, readdress } from '../parts/dom.js';
+import { checkbox, field, form } from '../parts/forms.js';
+import { checkOne } from '../parts/checking.js';
+import { healthBadge } from '../parts/health.js';
+import { Page, badge, confirm, day, live, openDialog } from '../parts/parts.js';
+import { doSeveral, list, loadAll } from '../parts/list.js';
+import * as session from '../parts/session.js';
+import { deadline } from '../rules/times.js';
 
-/** @typedef {import('./api.js').Credential} Credential */
+/** @typedef {import('../parts/api.js').Credential} Credential */
 
-/** @type {Record<import('./api.js').CredentialType, string>} */
+/** @type {Record<import('../parts/api.js').CredentialType, string>} */
 export const TYPE_NAMES = {
   s3: 'S3 bucket',
   azure_identity: 'Azure identity',
@@ -26,7 +26,7 @@ export const TYPE_NAMES = {
 
 /**
  * Whether credentials of a type contain no secret.
- * @param {import('./api.js').CredentialType} type
+ * @param {import('../parts/api.js').CredentialType} type
  */
 export const isKeyless = (type) => type.endsWith('-federated');
 
@@ -129,7 +129,7 @@ class Credentials extends Page {
       loadAll('/namespaces', LOADED),
       session.isAdmin() ? loadAll('/integrations') : null,
     ]);
-    const active = /** @type {import('./api.js').Integration[]} */ (integrations?.rows ?? []).filter(
+    const active = /** @type {import('../parts/api.js').Integration[]} */ (integrations?.rows ?? []).filter(
       ({ state }) => state === 'active',
     );
     const jobs = integrations
@@ -138,7 +138,7 @@ class Credentials extends Page {
       : null;
     /** @type {Set<string>} */
     const frozen = new Set(
-      /** @type {import('./api.js').Namespace[]} */ (namespaces.rows)
+      /** @type {import('../parts/api.js').Namespace[]} */ (namespaces.rows)
         .filter(({ frozen }) => frozen)
         .map(({ namespace }) => namespace),
     );
@@ -280,7 +280,7 @@ class Credentials extends Page {
    * @param {boolean} partial
    * @param {string} empty
    * @param {Set<string>} frozen
-   * @param {((row: Credential) => import('./api.js').Integration[]) | null} jobs the integrations that can use a credential, for admins
+   * @param {((row: Credential) => import('../parts/api.js').Integration[]) | null} jobs the integrations that can use a credential, for admins
    */
   #list(rows, partial, empty, frozen, jobs) {
     const name = (/** @type {Credential} */ row) => row.namespace;
@@ -469,7 +469,7 @@ function stateBadge(row, frozen) {
   return worst ?? null;
 }
 
-/** @param {import('./api.js').Integration[]} jobs */
+/** @param {import('../parts/api.js').Integration[]} jobs */
 function jobNames(jobs) {
   const text = jobs.map(({ name }) => name).join(', ');
   return h(

@@ -4,7 +4,7 @@ import { call, query } from './api.js';
 import { freshId, go, h } from './dom.js';
 import { openDialog } from './parts.js';
 import { loadAll } from './list.js';
-import { TYPE_NAMES, isKeyless, place } from './credentials.js';
+import { TYPE_NAMES, isKeyless, place } from '../pages/credentials.js';
 import * as session from './session.js';
 import { THEMES, chooseTheme } from './theme.js';
 

@@ -1,30 +1,30 @@
 // What needs attention, and the latest activations; for a new organization, the steps to its first job.
 
-import { call, query } from './api.js';
-import { CHART_DAYS, loadUsage, usageChart } from './chart.js';
-import { freshId, h, parted } from './dom.js';
-import { count } from './forms.js';
-import { Page, badge, live } from './parts.js';
-import { section } from './blocks.js';
-import { loadAll } from './list.js';
-import { DENIED, deniedIn, deniedSince, matches } from './denied.js';
-import { isUnreachable, reasonText } from './health.js';
+import { call, query } from '../parts/api.js';
+import { CHART_DAYS, loadUsage, usageChart } from '../parts/chart.js';
+import { freshId, h, parted } from '../parts/dom.js';
+import { count } from '../parts/forms.js';
+import { Page, badge, live } from '../parts/parts.js';
+import { section } from '../parts/blocks.js';
+import { loadAll } from '../parts/list.js';
+import { DENIED, deniedIn, deniedSince, matches } from '../rules/denied.js';
+import { isUnreachable, reasonText } from '../parts/health.js';
 import { UNUSED_DAYS, isKeyless, unused } from './credentials.js';
 import { noticeText } from './account.js';
-import { holders, rhythm, startOfDay } from './usage.js';
-import * as session from './session.js';
+import { holders, rhythm, startOfDay } from '../rules/usage.js';
+import * as session from '../parts/session.js';
 
 /**
- * @typedef {import('./api.js').Credential} Credential
- * @typedef {import('./api.js').Integration} Integration
- * @typedef {import('./api.js').Account} Account
- * @typedef {import('./api.js').NamespaceUsage} NamespaceUsage
- * @typedef {import('./api.js').NamespaceUse} NamespaceUse
- * @typedef {import('./denied.js').Denial} Denial
+ * @typedef {import('../parts/api.js').Credential} Credential
+ * @typedef {import('../parts/api.js').Integration} Integration
+ * @typedef {import('../parts/api.js').Account} Account
+ * @typedef {import('../parts/api.js').NamespaceUsage} NamespaceUsage
+ * @typedef {import('../parts/api.js').NamespaceUse} NamespaceUse
+ * @typedef {import('../rules/denied.js').Denial} Denial
  * @typedef {object} Concern
  * @property {Group} group
  * @property {number} at when it happens or happened
- * @property {import('./dom.js').Child[]} text
+ * @property {import('../parts/dom.js').Child[]} text
  * @property {string} [by] who uses it
  * @property {[string, string][]} acts names and addresses of what can be done
  * @typedef {'broken' | 'week' | 'later'} Group
@@ -65,10 +65,12 @@ class Overview extends Page {
       /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
-      /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (
+      /** @type {Promise<{rows: import('../parts/api.js').Namespace[], partial: boolean}>} */ (
         loadAll('/namespaces', SEARCHED)
       ),
-      admin ? call('GET', '/receivers').then(({ body }) => /** @type {import('./api.js').Receiver[]} */ (body)) : [],
+      admin
+        ? call('GET', '/receivers').then(({ body }) => /** @type {import('../parts/api.js').Receiver[]} */ (body))
+        : [],
       admin ? loadUsage() : null,
       call('GET', '/account'),
     ]);
@@ -133,7 +135,7 @@ class Overview extends Page {
   #steps(credentials, integrations) {
     const first = credentials[0];
     const token = integrations[0];
-    /** @type {[boolean, string, import('./dom.js').Child[]][]} */
+    /** @type {[boolean, string, import('../parts/dom.js').Child[]][]} */
     const steps = [
       [
         Boolean(first),
@@ -239,7 +241,7 @@ async function urgent(rows) {
 /**
  * @param {Group} group
  * @param {number} at
- * @param {import('./dom.js').Child[]} text
+ * @param {import('../parts/dom.js').Child[]} text
  * @param {[string, string][]} acts
  * @param {string} [by]
  * @returns {Concern}
@@ -353,7 +355,7 @@ function ofCredentials(rows, users) {
   const [now, fails] = [Date.now(), (/** @type {Credential} */ { health }) => health.state === 'failing'];
   /**
    * Action, filter of the list of all, whether a row is of it, the problem, where to act, the group and the time.
-   * @type {[string, string, (row: Credential) => boolean, (row: Credential) => import('./dom.js').Child[], string, (at: number) => Group, (row: Credential) => number][]}
+   * @type {[string, string, (row: Credential) => boolean, (row: Credential) => import('../parts/dom.js').Child[], string, (at: number) => Group, (row: Credential) => number][]}
    */
   const kinds = [
     [
@@ -541,7 +543,7 @@ function ofSilence(uses, name) {
  * Denied attempts whose cause still exists.
  * @param {NamespaceUsage} usage
  * @param {Integration[]} integrations
- * @param {import('./api.js').Namespace[]} namespaces
+ * @param {import('../parts/api.js').Namespace[]} namespaces
  * @returns {Concern[]}
  */
 function ofDenials(usage, integrations, namespaces) {
@@ -649,12 +651,12 @@ function ofPeople(rows) {
 
 /**
  * The notices of the last days, one row for those of the same kind.
- * @param {import('./api.js').Notice[]} notices newest first
+ * @param {import('../parts/api.js').Notice[]} notices newest first
  * @param {Map<string, string>} emails
  */
 function ofNotices(notices, emails) {
   const lately = notices.filter(({ at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY);
-  const same = (/** @type {import('./api.js').Notice} */ notice) =>
+  const same = (/** @type {import('../parts/api.js').Notice} */ notice) =>
     lately.filter(({ code, account }) => code === notice.code && account === notice.account);
   return lately
     .filter((notice) => same(notice)[0] === notice)
@@ -669,7 +671,7 @@ function ofNotices(notices, emails) {
 }
 
 /**
- * @param {import('./api.js').Receiver[]} rows
+ * @param {import('../parts/api.js').Receiver[]} rows
  * @returns {Concern[]}
  */
 function ofReceivers(rows) {

@@ -13,7 +13,7 @@ export function startOfDay(at) {
 
 /**
  * The activations and denied attempts of each day in this time zone, by its start.
- * @param {Pick<import('./api.js').NamespaceUsage, 'since' | 'activations' | 'denied'>} usage
+ * @param {Pick<import('../parts/api.js').NamespaceUsage, 'since' | 'activations' | 'denied'>} usage
  */
 export function byDay({ since, activations, denied }) {
   /** @type {Map<number, {used: number, denied: number}>} */
@@ -28,7 +28,7 @@ export function byDay({ since, activations, denied }) {
 
 /**
  * How often a namespace is used: "daily 02:00", "weekly", "27× in 30 days".
- * @param {Pick<import('./api.js').NamespaceUse, 'activations' | 'every_days' | 'usual_time'>} use
+ * @param {Pick<import('../parts/api.js').NamespaceUse, 'activations' | 'every_days' | 'usual_time'>} use
  * @param {number} period the days that were counted
  * @param {number} [now]
  */
@@ -42,7 +42,7 @@ export function rhythm({ activations, every_days: every, usual_time: clock }, pe
 
 /**
  * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
- * @param {import('./api.js').Use[]} uses
+ * @param {import('../parts/api.js').Use[]} uses
  * @param {number} current the version that is issued now
  * @returns {{integration: string, at: string, until: string}[]}
  */

@@ -3,9 +3,9 @@
 import { Problem } from './api.js';
 import { announce, freshId, h } from './dom.js';
 import { problemNote } from './parts.js';
-import { ZONE } from './times.js';
+import { ZONE } from '../rules/times.js';
 
-export { readTime, writeTime } from './times.js';
+export { readTime, writeTime } from '../rules/times.js';
 
 /**
  * A labelled control.

@@ -1,15 +1,15 @@
 // The organization's accounts and invitations.
 
-import { call, query } from './api.js';
-import { h, parted } from './dom.js';
-import { count, field, form } from './forms.js';
-import { list, loadAll } from './list.js';
-import { Page, badge, confirm, live, openDialog, time } from './parts.js';
-import { facts } from './blocks.js';
-import { secretBox } from './copy.js';
-import * as session from './session.js';
+import { call, query } from '../parts/api.js';
+import { h, parted } from '../parts/dom.js';
+import { count, field, form } from '../parts/forms.js';
+import { list, loadAll } from '../parts/list.js';
+import { Page, badge, confirm, live, openDialog, time } from '../parts/parts.js';
+import { facts } from '../parts/blocks.js';
+import { secretBox } from '../parts/copy.js';
+import * as session from '../parts/session.js';
 
-/** @typedef {import('./api.js').Account} Account */
+/** @typedef {import('../parts/api.js').Account} Account */
 
 /** @type {[string, string][]} */
 const ROLES = [

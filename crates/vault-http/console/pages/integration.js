@@ -1,24 +1,24 @@
 // One integration: what it may use, what it used, which workloads it trusts, and how a job is connected.
 
-import { query } from './api.js';
-import { CHART_DAYS, loadUsage, usageChart } from './chart.js';
+import { query } from '../parts/api.js';
+import { CHART_DAYS, loadUsage, usageChart } from '../parts/chart.js';
 import { place } from './credentials.js';
-import { DENIED, deniedIn, matches } from './denied.js';
-import { h, parted } from './dom.js';
-import { count } from './forms.js';
-import { actionsOf, edit } from './integration-actions.js';
-import { jobLines } from './jobs.js';
-import { loadAll } from './list.js';
-import { Page, badge, live, menu, time } from './parts.js';
-import { strip, table } from './blocks.js';
-import { tabs } from './tabs.js';
-import { trusts } from './trusts.js';
-import { rhythm } from './usage.js';
+import { DENIED, deniedIn, matches } from '../rules/denied.js';
+import { h, parted } from '../parts/dom.js';
+import { count } from '../parts/forms.js';
+import { actionsOf, edit } from '../parts/integration-actions.js';
+import { jobLines } from '../parts/jobs.js';
+import { loadAll } from '../parts/list.js';
+import { Page, badge, live, menu, time } from '../parts/parts.js';
+import { strip, table } from '../parts/blocks.js';
+import { tabs } from '../parts/tabs.js';
+import { trusts } from '../parts/trusts.js';
+import { rhythm } from '../rules/usage.js';
 
 /**
- * @typedef {import('./api.js').Integration} Integration
- * @typedef {import('./api.js').Credential} Credential
- * @typedef {import('./api.js').NamespaceUsage} NamespaceUsage
+ * @typedef {import('../parts/api.js').Integration} Integration
+ * @typedef {import('../parts/api.js').Credential} Credential
+ * @typedef {import('../parts/api.js').NamespaceUsage} NamespaceUsage
  */
 
 /** Credentials that are listed for each pattern. */
@@ -181,7 +181,7 @@ function access(patterns, credentials) {
 /**
  * @param {string} id
  * @param {NamespaceUsage} usage
- * @param {import('./denied.js').Denial[]} denied
+ * @param {import('../rules/denied.js').Denial[]} denied
  */
 function runsOf(id, usage, denied) {
   return [

@@ -1,25 +1,25 @@
 // One's own account: notices, password, passcode, recovery codes, sessions.
 
-import { call } from './api.js';
-import { announce, h } from './dom.js';
-import { field, form, passcode } from './forms.js';
-import { Page, badge, confirm, openDialog, time } from './parts.js';
-import { facts, section, table } from './blocks.js';
+import { call } from '../parts/api.js';
+import { announce, h } from '../parts/dom.js';
+import { field, form, passcode } from '../parts/forms.js';
+import { Page, badge, confirm, openDialog, time } from '../parts/parts.js';
+import { facts, section, table } from '../parts/blocks.js';
 import { authenticator, newPassword, recoveryCodes } from './enrol.js';
-import * as session from './session.js';
+import * as session from '../parts/session.js';
 import { proofFields } from './sign-in.js';
-import { THEMES, chooseTheme, theme } from './theme.js';
-import { ZONE } from './times.js';
+import { THEMES, chooseTheme, theme } from '../parts/theme.js';
+import { ZONE } from '../rules/times.js';
 
-/** @typedef {import('./api.js').Session} Session */
+/** @typedef {import('../parts/api.js').Session} Session */
 
-/** @param {import('./api.js').Problem} problem */
+/** @param {import('../parts/api.js').Problem} problem */
 const explain = ({ code }) =>
   code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
 
 /**
  * The text of a notice, with its account.
- * @param {import('./api.js').Notice} notice
+ * @param {import('../parts/api.js').Notice} notice
  * @param {Map<string, string>} emails of users, by their ids
  */
 export function noticeText({ account, detail }, emails) {
@@ -30,13 +30,13 @@ export function noticeText({ account, detail }, emails) {
 
 /**
  * The addresses of the users that notices name.
- * @param {import('./api.js').OwnAccount} account
+ * @param {import('../parts/api.js').OwnAccount} account
  * @returns {Promise<Map<string, string>>}
  */
 async function emails({ notices }) {
   if (!session.isAdmin() || !notices.some(({ account }) => account)) return new Map();
   const { body } = await call('GET', '/accounts?limit=1000');
-  return new Map(body.map((/** @type {import('./api.js').Account} */ { id, email }) => [id, email]));
+  return new Map(body.map((/** @type {import('../parts/api.js').Account} */ { id, email }) => [id, email]));
 }
 
 /**
@@ -87,7 +87,7 @@ class Account extends Page {
   }
 
   /**
-   * @param {import('./api.js').OwnAccount} account
+   * @param {import('../parts/api.js').OwnAccount} account
    * @param {Map<string, string>} emails
    */
   #notices({ notices }, emails) {
@@ -108,7 +108,7 @@ class Account extends Page {
     return section('Appearance', h('div', { class: 'pair' }, chosen.row), facts([['Time zone of this browser', ZONE]]));
   }
 
-  /** @param {import('./api.js').OwnAccount} account */
+  /** @param {import('../parts/api.js').OwnAccount} account */
   #overview(account) {
     const few = account.recovery_codes_left <= 3;
     return section(

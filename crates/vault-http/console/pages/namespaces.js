@@ -1,13 +1,13 @@
 // Namespaces, frozen and thawed.
 
-import { call, query } from './api.js';
-import { h, parted } from './dom.js';
-import { count, field, form } from './forms.js';
-import { doSeveral, list, loadAll } from './list.js';
-import { Page, badge, confirm, live, openDialog } from './parts.js';
-import { Names, who } from './words.js';
+import { call, query } from '../parts/api.js';
+import { h, parted } from '../parts/dom.js';
+import { count, field, form } from '../parts/forms.js';
+import { doSeveral, list, loadAll } from '../parts/list.js';
+import { Page, badge, confirm, live, openDialog } from '../parts/parts.js';
+import { Names, who } from '../parts/words.js';
 
-/** @typedef {import('./api.js').Namespace} Namespace */
+/** @typedef {import('../parts/api.js').Namespace} Namespace */
 
 /** The server counts no further. */
 const MOST = 1000;
@@ -25,7 +25,7 @@ class Namespaces extends Page {
       Names.load({ credentials: false }),
     ]);
     const freezeOf = (/** @type {string} */ one) =>
-      /** @type {import('./api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
+      /** @type {import('../parts/api.js').AuditEntry[]} */ (freezes).find(({ namespace }) => namespace === one);
     const [named, freeze] = [this.query.get('namespace'), this.once('freeze')];
     if (freeze) queueMicrotask(() => this.#confirm({ namespace: freeze, frozen: false }));
     const rows = loaded.toSorted(
@@ -189,7 +189,7 @@ class Namespaces extends Page {
 
 /**
  * Who froze a namespace, and when.
- * @param {import('./api.js').AuditEntry | undefined} entry
+ * @param {import('../parts/api.js').AuditEntry | undefined} entry
  * @param {Names} names
  */
 function frozenBy(entry, names) {

@@ -1,17 +1,17 @@
 // The audit log of the organization.
 
-import { query } from './api.js';
-import { go, h } from './dom.js';
-import { checkbox, field, form, readTime, writeTime } from './forms.js';
-import { loadAll, save } from './list.js';
-import { DENIED } from './denied.js';
-import { Page, dayHeading, openDialog, timeOfDay } from './parts.js';
-import { paged, table } from './blocks.js';
-import { copyButton } from './copy.js';
-import { ZONE } from './times.js';
-import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
+import { query } from '../parts/api.js';
+import { go, h } from '../parts/dom.js';
+import { checkbox, field, form, readTime, writeTime } from '../parts/forms.js';
+import { loadAll, save } from '../parts/list.js';
+import { DENIED } from '../rules/denied.js';
+import { Page, dayHeading, openDialog, timeOfDay } from '../parts/parts.js';
+import { paged, table } from '../parts/blocks.js';
+import { copyButton } from '../parts/copy.js';
+import { ZONE } from '../rules/times.js';
+import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from '../parts/words.js';
 
-/** @typedef {import('./api.js').AuditEntry} AuditEntry */
+/** @typedef {import('../parts/api.js').AuditEntry} AuditEntry */
 
 /** Actions of operators that no organization's audit log contains. */
 const ELSEWHERE = /^(instance|database|issuer)\./;
@@ -305,7 +305,7 @@ function mark(action) {
 /**
  * The columns of an exported file.
  * @param {Names} names
- * @returns {import('./list.js').Column<AuditEntry>[]}
+ * @returns {import('../parts/list.js').Column<AuditEntry>[]}
  */
 const COLUMNS = (names) => [
   { heading: 'At', cell: () => null, value: ({ at }) => at },

@@ -3,7 +3,7 @@
 import { Problem } from './api.js';
 import { announce, freshId, h, nodes, readdress } from './dom.js';
 import { field, form } from './forms.js';
-import { deadline, relative, until } from './times.js';
+import { deadline, relative, until } from '../rules/times.js';
 
 /** @typedef {import('./dom.js').Child} Child */
 

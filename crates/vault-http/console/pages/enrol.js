@@ -1,12 +1,12 @@
 // Enrolment of an invited person: password, authenticator, recovery codes, confirmed by a first passcode.
 
-import { Problem, call } from './api.js';
-import { facts } from './blocks.js';
-import { h, nodes, parted } from './dom.js';
-import { field, form, passcode } from './forms.js';
-import { generate } from './lean-qr.js';
-import { Page, live } from './parts.js';
-import { copyButton } from './copy.js';
+import { Problem, call } from '../parts/api.js';
+import { facts } from '../parts/blocks.js';
+import { h, nodes, parted } from '../parts/dom.js';
+import { field, form, passcode } from '../parts/forms.js';
+import { generate } from '../parts/lean-qr.js';
+import { Page, live } from '../parts/parts.js';
+import { copyButton } from '../parts/copy.js';
 import { signIn, userName } from './sign-in.js';
 
 /** How long an authenticator shows a passcode, in milliseconds. */
@@ -73,7 +73,7 @@ export function newPassword(pointer) {
 
 /**
  * How an authenticator app takes in a new secret.
- * @param {import('./api.js').Totp} totp
+ * @param {import('../parts/api.js').Totp} totp
  */
 export function authenticator({ secret, uri }) {
   const canvas = h('canvas', { class: 'qr', role: 'img', 'aria-label': 'QR code of the secret below' });
@@ -145,7 +145,7 @@ const REFUSED = 'This invitation was used or has expired. Ask the user who invit
 /**
  * The open invitation with this code, or `undefined`.
  * @param {string} code
- * @returns {Promise<import('./api.js').Invitation | undefined>}
+ * @returns {Promise<import('../parts/api.js').Invitation | undefined>}
  */
 async function invitation(code) {
   try {
@@ -158,7 +158,7 @@ async function invitation(code) {
 
 /**
  * For whom, by whom and until when an invitation is. The hidden user name is for password managers.
- * @param {import('./api.js').Invitation} invitation
+ * @param {import('../parts/api.js').Invitation} invitation
  */
 function invited({ email, organization, invited_by: inviter, expires_at: at }) {
   return [
@@ -190,7 +190,7 @@ class Enrol extends Page {
     return [this.#choosePassword(found)];
   }
 
-  /** @param {import('./api.js').Invitation | null | undefined} found by the code of the link; `undefined`: it is refused */
+  /** @param {import('../parts/api.js').Invitation | null | undefined} found by the code of the link; `undefined`: it is refused */
   #choosePassword(found) {
     const code = field({
       label: 'Invitation code',
@@ -256,7 +256,7 @@ class Enrol extends Page {
   /**
    * @param {string} code
    * @param {string} password
-   * @param {{email: string, totp: import('./api.js').Totp, recovery_codes: string[]}} drafted
+   * @param {{email: string, totp: import('../parts/api.js').Totp, recovery_codes: string[]}} drafted
    */
   #confirm(code, password, { email, totp, recovery_codes: codes }) {
     const first = field({

@@ -1,7 +1,7 @@
 // The commands and files that connect a job, filled in for each environment.
 
 import { call } from './api.js';
-import { matches } from './denied.js';
+import { matches } from '../rules/denied.js';
 import { freshId, h } from './dom.js';
 import { checkbox, field, segments } from './forms.js';
 import { copyButton } from './copy.js';

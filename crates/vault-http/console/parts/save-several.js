@@ -1,7 +1,7 @@
 // Saves several pasted keys together: each gets a namespace and, if the text has none, a bucket.
 
 import { call } from './api.js';
-import { TYPE_NAMES } from './credentials.js';
+import { TYPE_NAMES } from '../pages/credentials.js';
 import { go, h } from './dom.js';
 import { field, form } from './forms.js';
 import { doSeveral } from './list.js';

@@ -1,26 +1,26 @@
 // The rotation of a key after the new one is saved: check it, promote it, wait for the jobs, disable the old one.
 
-import { call, query } from './api.js';
-import { h } from './dom.js';
-import { count } from './forms.js';
-import { Page, clock, confirm, live, time } from './parts.js';
-import { facts, section, table } from './blocks.js';
-import { copyButton } from './copy.js';
-import { check } from './checking.js';
+import { call, query } from '../parts/api.js';
+import { h } from '../parts/dom.js';
+import { count } from '../parts/forms.js';
+import { Page, clock, confirm, live, time } from '../parts/parts.js';
+import { facts, section, table } from '../parts/blocks.js';
+import { copyButton } from '../parts/copy.js';
+import { check } from '../parts/checking.js';
 import { isKeyless, load } from './credentials.js';
-import { denials } from './denied.js';
-import { healthBadge } from './health.js';
-import * as session from './session.js';
-import { Names } from './words.js';
-import { length } from './times.js';
-import { holders } from './usage.js';
-import { canRequest, mayNotify, unwatch, watch } from './watch.js';
-import { rotationSteps } from './rotation-steps.js';
+import { denials } from '../rules/denied.js';
+import { healthBadge } from '../parts/health.js';
+import * as session from '../parts/session.js';
+import { Names } from '../parts/words.js';
+import { length } from '../rules/times.js';
+import { holders } from '../rules/usage.js';
+import { canRequest, mayNotify, unwatch, watch } from '../parts/watch.js';
+import { rotationSteps } from '../parts/rotation-steps.js';
 
 /**
- * @typedef {import('./api.js').Credential} Credential
- * @typedef {import('./api.js').Version} Version
- * @typedef {import('./api.js').Use} Use
+ * @typedef {import('../parts/api.js').Credential} Credential
+ * @typedef {import('../parts/api.js').Version} Version
+ * @typedef {import('../parts/api.js').Use} Use
  */
 
 /** How often the page is loaded again while jobs may use the old key, in milliseconds. */
@@ -156,7 +156,7 @@ class Rotation extends Page {
   /**
    * @param {Version} staged
    * @param {Version} current
-   * @param {import('./rotation-steps.js').Done[]} done
+   * @param {import('../parts/rotation-steps.js').Done[]} done
    */
   #staged(staged, current, done) {
     const accepted = staged.health?.state === 'healthy';
@@ -242,7 +242,7 @@ class Rotation extends Page {
    * @param {Credential} credential
    * @param {Version} current
    * @param {Version} previous
-   * @param {import('./rotation-steps.js').Done[]} done
+   * @param {import('../parts/rotation-steps.js').Done[]} done
    */
   async #promoted(credential, current, previous, done) {
     const noun = this.#noun;
@@ -383,17 +383,17 @@ function notifying() {
  * When the first steps of a rotation were done, and by whom. The audit log, which only admins can read, names the users.
  * @param {Credential} credential
  * @param {Version | undefined} version the new one
- * @returns {Promise<import('./rotation-steps.js').Done[]>}
+ * @returns {Promise<import('../parts/rotation-steps.js').Done[]>}
  */
 async function stepsDone({ id }, version) {
   if (!version) return [];
-  /** @type {import('./rotation-steps.js').Done[]} */
+  /** @type {import('../parts/rotation-steps.js').Done[]} */
   const found = [{ at: version.created_at }, { at: version.health?.checked_at }, {}];
   if (!session.isAdmin()) return found;
   const names = await Names.load({ credentials: false });
   const actions = [['credential.staged', 'credential.replaced'], [], ['credential.promoted']];
   const { body } = await call('GET', `/audit${query({ subject: id, action: actions.flat(), limit: '50' })}`);
-  for (const entry of /** @type {import('./api.js').AuditEntry[]} */ (body)) {
+  for (const entry of /** @type {import('../parts/api.js').AuditEntry[]} */ (body)) {
     const step = actions.findIndex((some) => some.includes(entry.action));
     if (
       entry.changes?.some(({ field, to }) => field === 'version' && to === String(version.version)) &&
@@ -439,7 +439,7 @@ function jobs(uses, waiting, current, noun) {
  * @param {Version} current
  * @param {Version} previous
  * @param {Use[]} uses
- * @param {import('./rotation-steps.js').Done[]} done
+ * @param {import('../parts/rotation-steps.js').Done[]} done
  */
 async function finished({ id, namespace, type, updated_at: promoted }, current, previous, uses, done) {
   const moved = new Set(uses.filter(({ version }) => version >= current.version).map(({ integration }) => integration))

@@ -3,7 +3,7 @@
 import { call, query } from './api.js';
 import { h } from './dom.js';
 import { count } from './forms.js';
-import { byDay } from './usage.js';
+import { byDay } from '../rules/usage.js';
 
 /** The days of a chart. */
 export const CHART_DAYS = 30;

@@ -1,10 +1,10 @@
 // Signing in.
 
-import { call } from './api.js';
-import { announce, h } from './dom.js';
-import { field, form, passcode } from './forms.js';
-import { Page, openDialog } from './parts.js';
-import * as session from './session.js';
+import { call } from '../parts/api.js';
+import { announce, h } from '../parts/dom.js';
+import { field, form, passcode } from '../parts/forms.js';
+import { Page, openDialog } from '../parts/parts.js';
+import * as session from '../parts/session.js';
 
 /** @type {[string, string][]} */
 const LIFETIMES = [

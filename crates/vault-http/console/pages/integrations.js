@@ -1,15 +1,15 @@
 // Integrations: programs that use credentials.
 
-import { call, query } from './api.js';
-import { go, h, parted } from './dom.js';
-import { checkbox, field, form } from './forms.js';
-import { accessFields, actionsOf, showToken } from './integration-actions.js';
-import { list, loadAll } from './list.js';
-import { loadUsage } from './chart.js';
-import { DENIED, DENIED_DAYS, deniedIn } from './denied.js';
-import { Page, badge, day, flash, live, menu, openDialog, time } from './parts.js';
+import { call, query } from '../parts/api.js';
+import { go, h, parted } from '../parts/dom.js';
+import { checkbox, field, form } from '../parts/forms.js';
+import { accessFields, actionsOf, showToken } from '../parts/integration-actions.js';
+import { list, loadAll } from '../parts/list.js';
+import { loadUsage } from '../parts/chart.js';
+import { DENIED, DENIED_DAYS, deniedIn } from '../rules/denied.js';
+import { Page, badge, day, flash, live, menu, openDialog, time } from '../parts/parts.js';
 
-/** @typedef {import('./api.js').Integration} Integration */
+/** @typedef {import('../parts/api.js').Integration} Integration */
 
 class Integrations extends Page {
   label() {
@@ -26,8 +26,8 @@ class Integrations extends Page {
       call('GET', '/integrations/usage'),
     ]);
     const denied = deniedIn(recent);
-    /** @type {Map<string, import('./api.js').IntegrationUsage>} */
-    const usages = new Map(usage.map((/** @type {import('./api.js').IntegrationUsage} */ one) => [one.id, one]));
+    /** @type {Map<string, import('../parts/api.js').IntegrationUsage>} */
+    const usages = new Map(usage.map((/** @type {import('../parts/api.js').IntegrationUsage} */ one) => [one.id, one]));
     // The last use of the token does not include runs of trusted workloads.
     const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) =>
       [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);

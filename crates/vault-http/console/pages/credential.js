@@ -1,28 +1,28 @@
 // One credential: its facts, usage, versions and activity.
 
-import { Problem, call, query } from './api.js';
-import { announce, go, h } from './dom.js';
-import { count, field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, exactTime, flash, live, menu, openDialog, time } from './parts.js';
-import { facts, strip, table } from './blocks.js';
-import { copyButton } from './copy.js';
-import { check } from './checking.js';
-import { connectJob } from './connect.js';
+import { Problem, call, query } from '../parts/api.js';
+import { announce, go, h } from '../parts/dom.js';
+import { count, field, form, readTime, writeTime } from '../parts/forms.js';
+import { Page, badge, confirm, exactTime, flash, live, menu, openDialog, time } from '../parts/parts.js';
+import { facts, strip, table } from '../parts/blocks.js';
+import { copyButton } from '../parts/copy.js';
+import { check } from '../parts/checking.js';
+import { connectJob } from '../parts/connect.js';
 import { TYPE_NAMES, isKeyless, labels, load, place } from './credentials.js';
 import { readLabels } from './credential-form.js';
-import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
-import { healthBadge, healthText } from './health.js';
-import { loadAll } from './list.js';
+import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from '../rules/denied.js';
+import { healthBadge, healthText } from '../parts/health.js';
+import { loadAll } from '../parts/list.js';
 import { providerTrust } from './provider-trust.js';
-import * as session from './session.js';
-import { tabs } from './tabs.js';
-import { holders } from './usage.js';
-import { Names, sentence, who } from './words.js';
+import * as session from '../parts/session.js';
+import { tabs } from '../parts/tabs.js';
+import { holders } from '../rules/usage.js';
+import { Names, sentence, who } from '../parts/words.js';
 
 /**
- * @typedef {import('./api.js').Credential} Credential
- * @typedef {import('./api.js').Version} Version
- * @typedef {import('./api.js').Use} Use
+ * @typedef {import('../parts/api.js').Credential} Credential
+ * @typedef {import('../parts/api.js').Version} Version
+ * @typedef {import('../parts/api.js').Use} Use
  */
 
 /** Entries of the audit log that the activity is made of. */
@@ -164,7 +164,7 @@ class CredentialPage extends Page {
           h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'),
         ]),
     );
-    /** @type {[string, string, import('./dom.js').Child[]][]} */
+    /** @type {[string, string, import('../parts/dom.js').Child[]][]} */
     const panels = [
       ['versions', 'Versions', [this.#versions(versions)]],
       ['activity', 'Activity', [await this.#story(credential, versions, freezes, names)]],
@@ -326,7 +326,7 @@ class CredentialPage extends Page {
   async #permitted({ namespace }) {
     if (!session.isAdmin()) return [];
     const { body } = await call('GET', '/integrations?limit=1000');
-    return /** @type {import('./api.js').Integration[]} */ (body).filter(({ namespaces }) =>
+    return /** @type {import('../parts/api.js').Integration[]} */ (body).filter(({ namespaces }) =>
       matches(namespaces, namespace),
     );
   }
@@ -368,14 +368,16 @@ class CredentialPage extends Page {
    * @param {Credential} credential
    */
   async #frozen({ namespace }) {
-    const { rows } = /** @type {{rows: import('./api.js').Namespace[]}} */ (await loadAll('/namespaces', NAMESPACES));
+    const { rows } = /** @type {{rows: import('../parts/api.js').Namespace[]}} */ (
+      await loadAll('/namespaces', NAMESPACES)
+    );
     return rows.find((one) => one.namespace === namespace)?.frozen_at;
   }
 
   /**
    * When the namespace was frozen and thawed, newest first, for admins.
    * @param {Credential} credential
-   * @returns {Promise<import('./api.js').AuditEntry[]>}
+   * @returns {Promise<import('../parts/api.js').AuditEntry[]>}
    */
   async #freezes({ namespace }) {
     if (!session.isAdmin()) return [];
@@ -388,11 +390,11 @@ class CredentialPage extends Page {
    * The activity of the credential, newest first: for admins from the audit log, for others from its versions and uses.
    * @param {Credential} credential
    * @param {Version[]} versions
-   * @param {import('./api.js').AuditEntry[]} freezes of its namespace
+   * @param {import('../parts/api.js').AuditEntry[]} freezes of its namespace
    * @param {Promise<Names> | null} loading
    */
   async #story(credential, versions, freezes, loading) {
-    /** @type {[string, import('./dom.js').Child | import('./dom.js').Child[]][]} */
+    /** @type {[string, import('../parts/dom.js').Child | import('../parts/dom.js').Child[]][]} */
     let events = [];
     if (loading) {
       const [{ body, next }, names] = await Promise.all([
@@ -405,7 +407,7 @@ class CredentialPage extends Page {
       );
       const listed = merged(
         entries.filter(
-          (/** @type {import('./api.js').AuditEntry} */ { action }) =>
+          (/** @type {import('../parts/api.js').AuditEntry} */ { action }) =>
             !['credential.shown', 'activation.started', 'activation.renewal-started'].includes(action),
         ),
       );
@@ -416,7 +418,7 @@ class CredentialPage extends Page {
     const early = session.isAdmin() && !events.length;
     if (early) this.#loadAgain();
     if (early || !session.isAdmin()) {
-      /** @type {import('./api.js').Use[]} */
+      /** @type {import('../parts/api.js').Use[]} */
       const uses = this.#uses.slice(0, Number(STORY));
       events = [
         ...mergedUses(uses).map(
@@ -562,8 +564,8 @@ class CredentialPage extends Page {
   /**
    * The jobs that used the credential, one row for each, and the log of all uses.
    * @param {boolean} partial
-   * @param {import('./api.js').Integration[]} permitted those whose patterns match the namespace
-   * @returns {import('./dom.js').Child[]}
+   * @param {import('../parts/api.js').Integration[]} permitted those whose patterns match the namespace
+   * @returns {import('../parts/dom.js').Child[]}
    */
   #usage(partial, permitted) {
     const shown = (/** @type {string} */ name) => {
@@ -834,10 +836,10 @@ class CredentialPage extends Page {
 
 /**
  * Merges consecutive uses by the same job for the same purpose.
- * @param {import('./api.js').AuditEntry[]} entries newest first
+ * @param {import('../parts/api.js').AuditEntry[]} entries newest first
  */
 function merged(entries) {
-  /** @type {import('./api.js').AuditEntry[]} */
+  /** @type {import('../parts/api.js').AuditEntry[]} */
   const result = [];
   for (const entry of entries) {
     const last = result.at(-1);
