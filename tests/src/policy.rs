@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 64] = [
+pub const POLICY: [Rule; 66] = [
     //                                                                      Anon.   LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -99,6 +99,7 @@ pub const POLICY: [Rule; 64] = [
     rule("PATCH",  "{base}/organization-vault",       "201",               "401 401 401 401 401 401 403 yes yes yes"),
     rule("GET",    "{base}/organization-vault",       "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("POST",   "{base}/organization-vault/read",  "200",               "401 401 401 401 401 401 403 yes yes yes"),
+    rule("POST",   "{base}/organization-vault/find",  "200",               "401 401 401 401 401 401 403 yes yes yes"),
     rule("GET",    "{base}/organization-vault/{id}",  "200",               "401 401 401 401 401 401 yes yes yes 404"),
     rule("DELETE", "{base}/organization-vault/{id}",  "204",               "401 401 401 401 401 401 403 yes yes 404"),
 
@@ -109,6 +110,7 @@ pub const POLICY: [Rule; 64] = [
     rule("POST",   "{base}/organization-vault/{id}/match", "200",          "401 401 401 401 401 401 403 yes yes 404"),
     rule("POST",   "{base}/organization-vault/{id}/check", "202",          "401 401 401 401 401 401 403 yes yes 404"),
     rule("GET",    "{base}/organization-vault/{id}/activations", "200",    "401 401 401 401 401 401 403 yes yes 404"),
+    rule("GET",    "{base}/organization-vault/{id}/holders", "200",        "401 401 401 401 401 401 403 yes yes 404"),
     rule("GET",    "{base}/organization-vault/{id}/trust", "conflict",     "401 401 401 401 401 401 yes yes yes 404"),
     rule("DELETE", "{base}/organization-vault/{id}/versions/{version}", "204", "401 401 401 401 401 401 403 yes yes 404"),
 

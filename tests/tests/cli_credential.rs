@@ -186,9 +186,17 @@ fn credential_is_rotated_from_the_command_line() {
     assert_eq!(machine.json(&["credential", "set", &id, "--no-expires-at"]).get("expires_at"), None);
     machine.run(&["credential", "set", &id]).misused();
     machine.run(&["credential", "set", &id, "--label", "team"]).misused();
-    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &first])["same"], true);
-    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &second])["same"], false);
+    let found = |args: &[&str]| {
+        let found = machine.json(&[&["credential", "find"], args].concat());
+        found.as_array().unwrap().iter().map(|one| format!("{} {}", one["version"], one["matched"])).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&["--file", &first]), ["4 \"data\"", "1 \"data\""]);
+    assert_eq!(found(&["0001"]), ["4 \"key-id\"", "1 \"key-id\""]);
+    assert_eq!(found(&["AKIAQ3EGRIYLK9999999"]), [""; 0]);
+    machine.run(&["credential", "find", "001"]).refused();
+    machine.run(&["credential", "find"]).misused();
     assert_eq!(machine.json(&["credential", "show", &id, "--uses"]), json!([]));
+    assert_eq!(machine.json(&["credential", "show", &id, "--holders"]), json!([]));
     let dry = machine.json(&[&replace[..], &[&second, "--dry-run"]].concat());
     let changes = ["Changed: access_key_id from …0001 to …0002.", "Changed: bucket from exports-1 to exports-2."];
     assert_eq!(
@@ -366,7 +374,7 @@ fn terminal_prompts_for_missing_values_without_echo() {
         "region": "eu-central-1"
     });
     let file = machine.file("data.json", &secret.to_string());
-    assert_eq!(machine.json(&["credential", "find", id, "--data-file", &file])["same"], true);
+    assert_eq!(machine.json(&["credential", "find", "--file", &file])[0]["matched"], "data");
 
     // A table fits the terminal's width, with complete IDs.
     let (status, table) = Terminal::start(machine.command(&["credential", "list"]), 80).end();
@@ -428,7 +436,7 @@ fn locations_are_kept_unless_given() {
     let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
     let only = json!({"access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "first"});
     let only = machine.file("only.json", &only.to_string());
-    assert_eq!(machine.json(&["credential", "find", &id, "--data-file", &only])["same"], true);
+    assert_eq!(machine.json(&["credential", "find", "--file", &only])[0]["matched"], "data");
 
     let key = json!({"access_key_id": "AKIAQ3EGRIYLK0000002", "secret_access_key": "second", "region": null, "bucket": "other"});
     let key = machine.file("key.json", &key.to_string());

@@ -25,7 +25,8 @@ fn public_routes_are_marked_public() {
         let rule = POLICY.iter().find(|rule| (rule.template, rule.method) == (route.template, route.method)).unwrap();
         let public = Caller::ALL.iter().all(|caller| rule.expected(*caller) == rule.granted);
         assert_eq!(public, rule.expected(Caller::Anonymous) == rule.granted, "public or with a token: {route:?}");
-        let free = ["live", "ready", "openapi", "docs", "console", "console-file"].contains(&route.operation)
+        let free = ["live", "ready", "openapi", "docs", "console", "console-file", "console-module"]
+            .contains(&route.operation)
             || route.operation.starts_with("show-federation-");
         assert_eq!(route.access == Access::Limited, public && !free, "{route:?}");
     }
@@ -254,6 +255,7 @@ impl Stage {
             ("POST", "{base}/enrol/invitation") => json!({"enrolment_code": "no code"}),
             ("POST", "{base}/enrol/confirm") => json!({"enrolment_code": "no code", "passcode": passcode}),
             ("PATCH", "{base}/organization-vault") => small("policy", self.number() as usize),
+            ("POST", "{base}/organization-vault/find") => json!({"text": "PK3E"}),
             ("POST", "{base}/organization-vault/read") => json!({"text": "https://files.example/a"}),
             ("POST", "{base}/organization-vault/{id}/versions") => {
                 json!({"data": small("policy", self.number() as usize)["data"]})

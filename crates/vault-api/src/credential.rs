@@ -76,6 +76,34 @@ pub struct ReadRequest {
     pub text: WireSecret,
 }
 
+/// A key to search for.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct FindKeyRequest {
+    /// The key ID or its last four or more characters, the fingerprint of a version, or a text with the whole key.
+    pub text: WireSecret,
+}
+
+/// A version of a credential that contains a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FoundKey {
+    /// ID of the credential.
+    pub id: String,
+    /// Namespace of the credential.
+    pub namespace: String,
+    /// Type of the credential.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Version number.
+    pub version: i64,
+    /// State of the version: `current`, `staged` or `previous`.
+    pub state: String,
+    /// What it has in common with the key: `data` (everything), `fingerprint`, or `key-id` (the end of the key ID).
+    pub matched: String,
+}
+
 /// A credential in a text, or the reason why it cannot be saved.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -251,6 +279,25 @@ pub struct CredentialUse {
     /// Subject of the job's identity token, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
+}
+
+/// The activations of the last 30 days in which an integration received a version of a credential last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CredentialHolder {
+    /// Name of the integration, or its ID if it was deleted.
+    pub integration: String,
+    /// Version.
+    pub version: i64,
+    /// `true` if it is the current version, which is issued now.
+    pub current: bool,
+    /// Number of activations.
+    pub activations: i64,
+    /// Start of the last one, RFC 3339 in UTC.
+    pub last_activated_at: String,
+    /// Time until which the integration may use the version, RFC 3339 in UTC. Absent if all activations have ended or expired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_until: Option<String>,
 }
 
 /// A version of a credential, without its data.

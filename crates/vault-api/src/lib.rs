@@ -43,9 +43,9 @@ pub use activation::{
 pub use audit::{AuditItem, AuditedChange, AuditedCredential};
 pub use check::CheckItem;
 pub use credential::{
-    CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,
-    MatchedCredential, PromoteRequest, ProviderTrust, ProviderTrustStep, ReadEntry, ReadRequest, ReadViolation,
-    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
+    CheckCredentialRequest, CredentialHolder, CredentialItem, CredentialUse, DescribeRequest, FindKeyRequest, FoundKey,
+    HealthItem, MatchRequest, MatchedCredential, PromoteRequest, ProviderTrust, ProviderTrustStep, ReadEntry,
+    ReadRequest, ReadViolation, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
 };
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, InvitationItem, InvitationRequest, Totp};
 pub use integration::{

@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{
-    AuditItem, CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, MatchRequest, MatchedCredential,
-    PromoteRequest, ProviderTrust, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, VersionItem,
-    WireJson,
+    AuditItem, CheckCredentialRequest, CredentialHolder, CredentialItem, CredentialUse, DescribeRequest,
+    FindKeyRequest, FoundKey, MatchRequest, MatchedCredential, PromoteRequest, ProviderTrust, ReplaceRequest,
+    ReplacedCredential, SaveRequest, SavedCredential, VersionItem, WireJson, WireSecret,
 };
 
 const VAULT: &str = "/organization-vault";
@@ -125,6 +125,23 @@ impl Session {
         let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok((answer.json()?, next))
+    }
+
+    /// Searches a key in all versions that are kept: its ID or the end of it, a fingerprint, or a text with the whole key.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the text is too short.
+    pub fn find_key(&self, text: WireSecret) -> Result<Vec<FoundKey>, ClientError> {
+        let path = "/organization-vault/find";
+        self.send_json(Method::POST, path, &FindKeyRequest { text })?.json()
+    }
+
+    /// Returns the integrations that used a credential in the last 30 days, by version, and until when each may use it.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if the credential does not exist.
+    pub fn holders(&self, id: &str) -> Result<Vec<CredentialHolder>, ClientError> {
+        self.send(Method::GET, &(credential(id) + "/holders"))?.json()
     }
 
     /// Returns a page of audit entries of the organization, starting at `cursor`, and the cursor of the next page, if

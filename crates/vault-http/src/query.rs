@@ -32,6 +32,10 @@ from_request!(ListQuery, |request| list(request.uri().query()).map(|(filter, pag
 pub(crate) struct PageQuery(pub(crate) PageRequest);
 from_request!(PageQuery, |request| page(request.uri().query()).map(Self));
 
+/// Filter and page of a list of namespaces.
+pub(crate) struct NamespacesQuery(pub(crate) Option<Namespace>, pub(crate) PageRequest);
+from_request!(NamespacesQuery, |request| namespaces(request.uri().query()).map(|(only, page)| Self(only, page)));
+
 /// Whether a credential is checked before it is saved.
 pub(crate) struct SaveQuery(pub(crate) bool);
 from_request!(SaveQuery, |request| {
@@ -123,6 +127,16 @@ fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
     let page = parameters.page();
     parameters.finish()?;
     Ok(page)
+}
+
+/// Parses filter and page of a list of namespaces.
+fn namespaces(query: Option<&str>) -> Result<(Option<Namespace>, PageRequest), ProblemResponse> {
+    let mut parameters = Parameters::read(query)?;
+    let only = parameters.take("namespace");
+    let only = parameters.keep(only.map(|text| Namespace::parse(&text, "/namespace")).transpose());
+    let page = parameters.page();
+    parameters.finish()?;
+    Ok((only, page))
 }
 
 /// Parses the optional start of a period.

@@ -473,6 +473,7 @@ macro_rules! store_contract {
                 requested_checks_are_limited
                 issuance_is_recorded_as_use
                 renewal_and_end_update_the_use
+                holders_of_each_version_are_counted
                 check_before_save_is_health_of_version
                 actions_of_integrations_are_counted
             }

@@ -138,7 +138,7 @@ pub(crate) enum CredentialCommand {
         #[arg(long, value_name = "TIME")]
         expires_before: Option<Moment>,
     },
-    /// Show a credential without its secrets, or its versions, uses or provider trust
+    /// Show a credential without its secrets, or its versions, uses, holders or provider trust
     Show {
         #[command(flatten)]
         credential: CredentialArg,
@@ -187,15 +187,16 @@ pub(crate) enum CredentialCommand {
         #[arg(long, conflicts_with = "expires_at")]
         no_expires_at: bool,
     },
-    /// Compare the current data of a credential with a file. Limited to 10 requests per hour and credential
+    /// Find the versions that contain a key, for example one that leaked
     ///
-    /// Locations that the file omits are taken from the credential, as in `credential replace`.
+    /// Searches all versions that are kept. The server compares the key, and neither stores nor logs it.
     Find {
-        #[command(flatten)]
-        credential: CredentialArg,
-        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: prompt for each field]
+        /// Key ID, or its last four or more characters, or the fingerprint of a version
+        #[arg(value_name = "TEXT", required_unless_present = "file", conflicts_with = "file")]
+        text: Option<String>,
+        /// Read a text with the whole key, such as a profile or variables, from FILE (mode 0600); - reads standard input
         #[arg(long, value_name = "FILE")]
-        data_file: Option<PathBuf>,
+        file: Option<PathBuf>,
     },
     /// Check a version at its storage provider. Exits with status 1 if the check fails
     ///
@@ -255,6 +256,9 @@ pub(crate) struct PartArgs {
     /// List the activations of the last 30 days that issued the credential, newest first
     #[arg(long)]
     pub(crate) uses: bool,
+    /// List the integrations that may still use another version than the current one, and until when
+    #[arg(long)]
+    pub(crate) holders: bool,
     /// Print what the provider of a keyless credential must trust, and how to configure it
     #[arg(long)]
     pub(crate) trust: bool,

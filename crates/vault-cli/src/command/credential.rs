@@ -8,7 +8,9 @@ use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
 use crate::output::{Output, table};
+use crate::secret_file;
 use crate::text::{Moment, rfc3339};
+use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -18,8 +20,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vault_client::{
-    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, ListFilter, ProblemCode, ProviderTrust,
-    ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+    ClientError, CredentialHolder, CredentialItem, DescribeRequest, FoundKey, HealthItem, ListFilter, ProblemCode,
+    ProviderTrust, ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
 };
 use vault_core::credential::CredentialType;
 use vault_core::port::Clock as _;
@@ -27,6 +29,8 @@ use vault_crypto::SystemClock;
 
 /// Maximum time to wait for the result of a check.
 const CHECK_DEADLINE: Duration = Duration::from_secs(60);
+/// Maximum size of a text with a key, in bytes.
+const MAX_KEY: usize = 64 * 1024;
 /// Interval of requests for the result.
 const CHECK_POLL: Duration = Duration::from_millis(500);
 
@@ -55,6 +59,7 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
         CredentialCommand::Show { credential: CredentialArg { id }, part } => match part {
             PartArgs { versions: true, .. } => versions(session, &id, output),
             PartArgs { uses: true, .. } => uses(session, &id, output),
+            PartArgs { holders: true, .. } => holders(session, &id, output),
             PartArgs { trust: true, .. } => trust(session, &id, output),
             _ => show(session, &id, output),
         },
@@ -74,9 +79,7 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             }
             describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Find { credential, data_file } => {
-            find(session, &credential.id, data_file.as_deref(), output)
-        }
+        CredentialCommand::Find { text, file } => find(session, text, file.as_deref(), output),
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }
@@ -298,7 +301,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
             );
             ("staged", text)
         }
-        _ => ("current", format!("Saved version {number} of credential {id}. Jobs get it at their next activation.")),
+        _ => ("current", format!("Saved version {number} of credential {id}. {}", next_steps(id))),
     };
     output.print(&Replaced { id, version: number, state }, &text)
 }
@@ -361,12 +364,24 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
     }
     let answer = session.promote(id, number, tag.as_deref());
     let item = reported(|| format!("promote version {number} of credential {id}"), answer)?;
-    output.print(&item, &format!("Promoted version {number} of credential {id}. Jobs get it at their next activation."))
+    output.print(&item, &format!("Promoted version {number} of credential {id}. {}", next_steps(id)))
+}
+
+/// Returns what happens after another version became current.
+fn next_steps(id: &str) -> String {
+    format!(
+        "Jobs get it at their next activation. `orgvault credential show {id} --holders` lists those that may use another \
+         version until when."
+    )
 }
 
 fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {
     if !yes {
-        let question = format!("This permanently destroys version {number} of credential {id}.");
+        let mut question = format!("This permanently destroys version {number} of credential {id}.");
+        for one in all_holders(session, id)?.into_iter().filter(|one| one.version == number) {
+            let until = one.held_until.map(|until| format!(" {} may use it until {until}.", one.integration));
+            question.extend(until);
+        }
         output.confirm(&question, &number.to_string())?;
     }
     let answer = session.destroy_version(id, number, None);
@@ -397,20 +412,25 @@ fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Outp
     output.print(&item, &described(&item))
 }
 
-fn find(session: &Session, id: &str, data_file: Option<&Path>, output: Output) -> Result<(), Failure> {
-    let item = reported(|| format!("show credential {id}"), session.show(id))?;
-    let kind = item.kind.clone();
-    let mut data = data::read(data_file, || Ok(kind))?;
-    let compared = compare(&mut data, &item);
-    for line in compared {
-        let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
-    }
-    let same = reported(|| format!("compare data with credential {id}"), session.matches(id, data.to_wire()?))?;
-    let text = match same {
-        true => format!("Credential {id} has exactly this data."),
-        false => format!("Credential {id} has other data."),
+fn find(session: &Session, text: Option<String>, file: Option<&Path>, output: Output) -> Result<(), Failure> {
+    let text = match file {
+        Some(file) => {
+            let bytes = secret_file::read_or_stdin("--file", file, MAX_KEY)?;
+            let text = String::from_utf8(bytes.to_vec());
+            text.map_err(|_| Failure::new(format!("--file: {} is not UTF-8 text", file.display())))?
+        }
+        None => text.unwrap_or_default(),
     };
-    output.print(&json!({"id": id, "same": same}), &text)
+    let found = reported(|| "find the key".to_owned(), session.find_key(SecretString::from(text).into()))?;
+    let row = |one: &FoundKey| {
+        let FoundKey { id, namespace, version, state, matched, .. } = one;
+        vec![id.clone(), namespace.clone(), version.to_string(), state.clone(), matched.clone()]
+    };
+    let text = match found.is_empty() {
+        true => "No version that is kept contains this key.".to_owned(),
+        false => table(&["ID", "NAMESPACE", "VERSION", "STATE", "MATCHED"], &found.iter().map(row).collect::<Vec<_>>()),
+    };
+    output.print(&found, &text)
 }
 
 /// Requests a check and waits for its result. Returns status 1 if the check failed.
@@ -474,22 +494,17 @@ fn checked(versions: &[VersionItem], number: i64) -> Option<HealthItem> {
     versions.iter().find(|version| version.version == number)?.health.clone()
 }
 
-/// Returns all activations of the last 30 days that issued the credential.
-fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> {
+fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
     let (mut uses, mut cursor) = (Vec::new(), None);
     loop {
         let (page, next) =
             reported(|| format!("list the uses of credential {id}"), session.uses(id, cursor.as_deref()))?;
         uses.extend(page);
-        if next.is_none() {
-            return Ok(uses);
-        }
         cursor = next;
+        if cursor.is_none() {
+            break;
+        }
     }
-}
-
-fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
-    let uses = all_uses(session, id)?;
     let rows: Vec<Vec<String>> = uses
         .iter()
         .map(|used| {
@@ -508,24 +523,46 @@ fn uses(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
 #[derive(Serialize)]
 struct UsedBy {
     integration: String,
-    activations: usize,
+    activations: i64,
     last: String,
 }
 
+/// Returns who used the credential in the last 30 days, by integration and version.
+fn all_holders(session: &Session, id: &str) -> Result<Vec<CredentialHolder>, Failure> {
+    reported(|| format!("list the holders of credential {id}"), session.holders(id))
+}
+
+/// Lists the integrations that may use another version than the current one.
+fn holders(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+    let mut holders = all_holders(session, id)?;
+    holders.retain(|one| !one.current && one.held_until.is_some());
+    let row = |one: &CredentialHolder| {
+        vec![one.integration.clone(), one.version.to_string(), one.held_until.clone().unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = holders.iter().map(row).collect();
+    let text = match rows.is_empty() {
+        true => format!("No integration may use another version of credential {id} than the current one."),
+        false => table(&["INTEGRATION", "VERSION", "UNTIL"], &rows),
+    };
+    output.print(&holders, &text)
+}
+
 /// Returns the integrations that activated the credential in the last 30 days, most recent first.
-fn users(uses: Vec<CredentialUse>) -> Vec<UsedBy> {
-    let mut users: Vec<UsedBy> = Vec::new();
-    for used in uses {
-        match users.iter_mut().find(|user| user.integration == used.integration) {
-            Some(user) => user.activations += 1,
-            None => users.push(UsedBy { integration: used.integration, activations: 1, last: used.at }),
-        }
+fn users(holders: Vec<CredentialHolder>) -> Vec<UsedBy> {
+    let mut users = BTreeMap::<String, UsedBy>::new();
+    for CredentialHolder { integration, activations, last_activated_at: last, .. } in holders {
+        let new = || UsedBy { integration: integration.clone(), activations: 0, last: String::new() };
+        let user = users.entry(integration.clone()).or_insert_with(new);
+        user.activations += activations;
+        user.last = last.max(std::mem::take(&mut user.last));
     }
+    let mut users: Vec<_> = users.into_values().collect();
+    users.sort_by(|one, other| other.last.cmp(&one.last));
     users
 }
 
 fn dry_run(session: &Session, id: &str, compared: Vec<String>, output: Output) -> Result<(), Failure> {
-    let users = users(all_uses(session, id)?);
+    let users = users(all_holders(session, id)?);
     let rows: Vec<Vec<String>> = users
         .iter()
         .map(|user| vec![user.integration.clone(), user.activations.to_string(), user.last.clone()])
@@ -540,7 +577,7 @@ fn dry_run(session: &Session, id: &str, compared: Vec<String>, output: Output) -
 
 /// Returns a sentence that names the affected integrations.
 fn used_by(session: &Session, id: &str) -> Result<String, Failure> {
-    let names: Vec<String> = users(all_uses(session, id)?).into_iter().map(|user| user.integration).collect();
+    let names: Vec<String> = users(all_holders(session, id)?).into_iter().map(|user| user.integration).collect();
     Ok(match names.is_empty() {
         true => "No integration activated this credential in the last 30 days.".to_owned(),
         false => format!("Activated in the last 30 days by: {}.", names.join(", ")),

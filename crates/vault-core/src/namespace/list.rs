@@ -60,6 +60,19 @@ async fn frozen(
     Ok(frozen.collect())
 }
 
+async fn one(
+    unit: &Unit<'_>,
+    organization: OrganizationId,
+    namespace: &Namespace,
+) -> Result<Option<ListedNamespace>, Failure> {
+    let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
+    let credentials = unit.rows().count_in(organization, namespace, most).await?;
+    let state = unit.find_by::<NamespaceState>(organization, &NamespaceState::lookup(namespace)).await?;
+    let frozen_at = state.and_then(|state| state.into_value().frozen_at);
+    let listed = ListedNamespace { namespace: namespace.clone(), credentials, frozen_at };
+    Ok(Some(listed).filter(|listed| listed.credentials > 0 || listed.frozen_at.is_some()))
+}
+
 /// Lists a page of the namespaces that have credentials or are frozen, ordered by namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListNamespaces {
@@ -69,6 +82,8 @@ pub struct ListNamespaces {
     pub after: Option<Namespace>,
     /// Maximum number of results.
     pub limit: usize,
+    /// Filter: only this namespace.
+    pub only: Option<Namespace>,
 }
 
 /// Namespace that has credentials or is frozen.
@@ -91,8 +106,11 @@ impl Operation for ListNamespaces {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ListedNamespace>, Failure> {
-        let Self { organization, after, limit } = self;
+        let Self { organization, after, limit, only } = self;
         unit.authorize_for(Scope::One(*organization)).await?;
+        if let Some(namespace) = only {
+            return Ok(one(unit, *organization, namespace).await?.into_iter().collect());
+        }
         let from = after.as_ref().map_or("", Namespace::as_str);
         let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
         let mut listed = BTreeMap::new();

@@ -5,10 +5,11 @@
 
 use super::{RecordedStates, StoreError};
 use crate::audit::{AuditEntry, SealedAuditRecord};
+use crate::credential::Holder;
 use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
-use crate::id::{EventId, IntegrationId, KeyId, OrganizationId};
+use crate::id::{CredentialId, EventId, IntegrationId, KeyId, OrganizationId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
 use crate::operation::Work;
@@ -225,6 +226,16 @@ pub trait NamespaceRows: Send + Sync {
     fn namespace_after(&self, organization: OrganizationId, after: &str) -> Reply<'_, Option<Namespace>>;
 }
 
+/// Credentials and their uses.
+pub trait CredentialRows: Send + Sync {
+    /// Returns the current version of a credential, if it exists.
+    fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>>;
+
+    /// Counts the uses of a credential by integration and version, ordered by both.
+    fn holders(&self, organization: OrganizationId, credential: CredentialId, now: Timestamp)
+    -> Reply<'_, Vec<Holder>>;
+}
+
 /// The audit log.
 pub trait AuditRows: Send + Sync {
     /// Appends an entry.
@@ -249,7 +260,15 @@ pub trait ActivationRows: Send + Sync {
 
 /// All rows of a transaction.
 pub trait Rows:
-    EntityRows + AuthorityRows + CounterRows + NamespaceRows + ActivationRows + DeliveryRows + EventRows + AuditRows
+    EntityRows
+    + AuthorityRows
+    + CounterRows
+    + NamespaceRows
+    + CredentialRows
+    + ActivationRows
+    + DeliveryRows
+    + EventRows
+    + AuditRows
 {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()>;

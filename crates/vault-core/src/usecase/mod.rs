@@ -38,6 +38,6 @@ pub use operator::{
 };
 pub use receivers::Receivers;
 pub use vault::{
-    ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, IdempotencyKey,
-    ListedCredential, ListedVersion, NewCredential, Vault,
+    ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, FoundKey, IdempotencyKey,
+    KEY_ID_END, KeyMatch, ListedCredential, ListedVersion, NewCredential, Vault, WantedKey,
 };

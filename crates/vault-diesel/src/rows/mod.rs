@@ -2,6 +2,7 @@
 
 mod authority;
 mod counters;
+mod credentials;
 mod deliveries;
 mod entities;
 mod events;

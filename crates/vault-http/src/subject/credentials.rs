@@ -16,11 +16,12 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::web::Data;
 use serde_json::value::RawValue;
 use vault_api::{
-    CheckCredentialRequest, MatchRequest, MatchedCredential, ProviderTrust, ProviderTrustStep, SavedCredential,
+    CheckCredentialRequest, CredentialHolder, MatchRequest, MatchedCredential, ProviderTrust, ProviderTrustStep,
+    SavedCredential,
 };
 use vault_core::Error;
 use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialData, CredentialType, Description, LabelPatch, Labels};
+use vault_core::credential::{CredentialData, CredentialType, Description, Holder, LabelPatch, Labels};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::id::CredentialId;
 use vault_core::json::{Node, ObjectReader};
@@ -40,6 +41,7 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         route("POST", "{base}/organization-vault/{id}/match", "match", editors, matches),
         route("POST", "{base}/organization-vault/{id}/check", "check-credential", editors, check),
         route("GET", "{base}/organization-vault/{id}/activations", "list-uses", editors, uses).with_query(),
+        route("GET", "{base}/organization-vault/{id}/holders", "list-holders", editors, holders),
         route("GET", "{base}/organization-vault/{id}/trust", "show-trust", viewers, trust),
     ]
 }
@@ -251,6 +253,21 @@ fn used(used: &CredentialUse) -> vault_api::CredentialUse {
         purpose: used.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
         workload: used.workload.clone(),
     }
+}
+
+async fn holders(caller: Caller, api: Data<PublicApi>, Id(id): Id<CredentialId>) -> JsonResult<Vec<CredentialHolder>> {
+    let vault = api.parts.vault.for_request(caller.origin);
+    let found = caller.run(|principal| async move { vault.holders(&principal, id).await }).await?;
+    let (current, holders, names) = found;
+    let holder = |one: Holder| CredentialHolder {
+        integration: names.get(&one.integration).map_or_else(|| one.integration.to_string(), ToString::to_string),
+        version: one.version,
+        current: one.version == current,
+        activations: one.activations,
+        last_activated_at: time_text(one.last_activated_at),
+        held_until: one.until.map(time_text),
+    };
+    ok(holders.into_iter().map(holder).collect())
 }
 
 async fn trust(caller: Caller, api: Data<PublicApi>, Id(id): Id<CredentialId>) -> JsonResult<ProviderTrust> {

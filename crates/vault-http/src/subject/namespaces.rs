@@ -4,7 +4,7 @@ use crate::body::Body;
 use crate::caller::Caller;
 use crate::problem_response::ProblemResponse;
 use crate::public::PublicApi;
-use crate::query::{PageQuery, UsageQuery};
+use crate::query::{NamespacesQuery, UsageQuery};
 use crate::respond::{JsonResult, ok, page, time_text};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::HttpResponse;
@@ -28,11 +28,11 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
 async fn list(
     caller: Caller,
     api: Data<PublicApi>,
-    PageQuery(request): PageQuery,
+    NamespacesQuery(only, request): NamespacesQuery,
 ) -> Result<HttpResponse, ProblemResponse> {
     let (integrations, limit) = (api.parts.integrations.for_request(caller.origin), request.limit);
     let organization = caller.organization()?;
-    let list = |principal| async move { integrations.list_namespaces(&principal, organization, request).await };
+    let list = |principal| async move { integrations.list_namespaces(&principal, organization, only, request).await };
     let listed = caller.run(list).await?;
     page(&api.common.base.below("/namespaces"), &listed, limit, item)
 }

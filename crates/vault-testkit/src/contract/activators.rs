@@ -79,7 +79,7 @@ impl World<'_> {
     }
 
     pub(super) fn list_namespaces(&self) -> ListNamespaces {
-        ListNamespaces { organization: self.organization, after: None, limit: 1_000 }
+        ListNamespaces { organization: self.organization, after: None, limit: 1_000, only: None }
     }
 
     /// Returns a command of an integration.

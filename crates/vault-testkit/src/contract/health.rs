@@ -6,11 +6,10 @@ use super::world::World;
 use super::{ContractStore, audit};
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
-use vault_core::Refusal;
 use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
-use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
+use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck, ListHolders};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};
@@ -21,6 +20,7 @@ use vault_core::port::{
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
+use vault_core::{Error, Refusal};
 
 impl World<'_> {
     /// Records the result of a check of a version after `before`.
@@ -180,6 +180,53 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);
     while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
+}
+
+/// The holders of a version are found however many activations followed, in both directions, until they end or expire.
+pub async fn holders_of_each_version_are_counted(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let found = world.integration().await;
+    let activator = world.activator(&found);
+    let id = world.saved(&principal).await;
+    let issue = async |version| {
+        let (activation, _) = world.activate(&activator, "contract").await;
+        let mut command = world.issue_credentials(&activator, "contract", activation, &[id]);
+        command.payload.credentials[0].version = version;
+        let expiry = command.payload.expires_at;
+        assert_eq!(world.store.issue_credentials(command).await.unwrap(), None);
+        (activation, expiry)
+    };
+    let promote = async |number| {
+        let read = world.versions(&principal, id).await;
+        let promote = CredentialChange::Promote { number, destroy_at: world.destroy_at(), destroyed: Vec::new() };
+        world.changed(&principal, &read, promote).await;
+    };
+    let holders = async || {
+        let (current, holders) = world.operate(&principal, ListHolders(world.organization, id)).await.unwrap();
+        assert!(holders.iter().all(|one| one.integration == found.stored.id));
+        (current, holders.iter().map(|one| (one.version, one.activations, one.until)).collect::<Vec<_>>())
+    };
+    let (_, old) = issue(1).await;
+    let read = world.versions(&principal, id).await;
+    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
+    promote(2).await;
+    world.clock.advance_millis(1_000);
+    for _ in 0..1_005 {
+        let (activation, _) = issue(2).await;
+        assert!(world.store.end_activation(world.end_activation(&activator, activation)).await.unwrap());
+    }
+    assert_eq!(holders().await, (2, vec![(1, 1, Some(old)), (2, 1_005, None)]));
+
+    let (_, new) = issue(2).await;
+    promote(1).await;
+    assert_eq!(holders().await, (1, vec![(1, 1, Some(old)), (2, 1_006, Some(new))]));
+    world.clock.advance_millis(old.millis_since(world.now()));
+    assert_eq!(holders().await, (1, vec![(1, 1, None), (2, 1_006, Some(new))]));
+
+    let other = World::new(suite).await;
+    let refused = other.operate(&other.embedder(), ListHolders(other.organization, id)).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))), "{refused:?}");
 }
 
 /// An activation is one use of a credential: a renewal updates it, and an end before the expiry is recorded.

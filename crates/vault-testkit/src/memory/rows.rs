@@ -12,17 +12,18 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
+use vault_core::credential::Holder;
 use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
-use vault_core::id::{AuditId, IntegrationId, KeyId, OrganizationId};
+use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ActivationRows, AuditRows, AuthorityRows, CounterRows, EntityRow, EntityRows, LookupRow, NamePosition,
-    NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError,
+    ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, LookupRow,
+    NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::Blob;
@@ -278,6 +279,26 @@ impl NamespaceRows for MemoryRows<'_> {
         let state = self.state();
         let used = state.credentials_of(organization).map(|row| &row.stored.namespace);
         done(used.filter(|namespace| namespace.as_str() > after).min().cloned())
+    }
+}
+
+impl CredentialRows for MemoryRows<'_> {
+    fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>> {
+        done(self.state().credentials.get(&(organization, credential)).map(|row| row.stored.version))
+    }
+
+    fn holders(&self, organization: OrganizationId, id: CredentialId, now: Timestamp) -> Reply<'_, Vec<Holder>> {
+        let mut holders = BTreeMap::<_, Holder>::new();
+        for one in self.state().uses.get(&(organization, id)).into_iter().flatten() {
+            let (integration, version, at) = (one.integration, one.version, one.at);
+            let new = Holder { integration, version, activations: 0, last_activated_at: at, until: None };
+            let holder = holders.entry((integration, version)).or_insert(new);
+            holder.activations += 1;
+            holder.last_activated_at = holder.last_activated_at.max(at);
+            let until = Some(one.expires_at).filter(|until| one.ended_at.is_none() && *until > now);
+            holder.until = holder.until.max(until);
+        }
+        done(holders.into_values().collect())
     }
 }
 

@@ -220,11 +220,11 @@ async fn only_admins_with_active_session_administer() {
     // Every role may list namespaces.
     for role in [Role::Editor, Role::Viewer, Role::Admin] {
         let session = Principal::Session(setting.session(role));
-        let listed = integrations.list_namespaces(&session, setting.acme, ALL).await;
+        let listed = integrations.list_namespaces(&session, setting.acme, None, ALL).await;
         assert!(matches!(listed, Err(Error::Denied(Denial::AccountChanged))), "{role:?}");
     }
     let admin = Principal::Session(setting.session(Role::Admin));
-    let listed = integrations.list_namespaces(&admin, setting.other, ALL).await;
+    let listed = integrations.list_namespaces(&admin, setting.other, None, ALL).await;
     assert!(matches!(listed, Err(Error::Refused(Refusal::NoOrganization) | Error::Denied(Denial::InsufficientRole))));
     for outcome in outcomes(&admin, setting.other).await {
         assert!(matches!(
@@ -259,7 +259,8 @@ async fn lists_are_paginated_and_show_token_use() {
                 let refused = |error| matches!(error, Error::Refused(Refusal::Cursor));
                 let other = integrations.list(&OPERATOR, Scope::One(setting.other), stray()).await.unwrap_err();
                 let all = integrations.list(&OPERATOR, Scope::All, stray()).await.unwrap_err();
-                let namespaces = integrations.list_namespaces(&OPERATOR, setting.acme, stray()).await.unwrap_err();
+                let namespaces =
+                    integrations.list_namespaces(&OPERATOR, setting.acme, None, stray()).await.unwrap_err();
                 assert!(refused(other) && refused(all) && refused(namespaces));
             }
         }
@@ -326,7 +327,7 @@ async fn freeze_reports_affected_objects_and_is_recorded() {
     assert_eq!(setting.freeze("imports").await, freezing(false, 1, 1));
     assert_eq!(setting.freeze("imports/nigthly").await, freezing(true, 0, 1), "a typing error shows");
     let integrations = setting.integrations();
-    let listed = integrations.list_namespaces(&OPERATOR, setting.acme, ALL).await.unwrap();
+    let listed = integrations.list_namespaces(&OPERATOR, setting.acme, None, ALL).await.unwrap();
     let shown: Vec<_> =
         listed.items.iter().map(|row| (row.namespace.as_str(), row.credentials, row.frozen_at.is_some())).collect();
     assert_eq!((shown, listed.next), (vec![("imports", 1, true), ("imports/nigthly", 0, true)], None));

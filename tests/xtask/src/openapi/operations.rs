@@ -132,6 +132,8 @@ operations! {
     "read", "Credentials", "Read the credentials in a text of another program, without saving them", Editor, [],
         takes::<ReadRequest>(|| json!({"text": "AWS_ACCESS_KEY_ID=EXAMPLE\nAWS_SECRET_ACCESS_KEY=example-secret"}))
         => 200 List(one::<ReadEntry>()), [];
+    "find-key", "Credentials", "Find the versions that contain a key, without storing it", Editor, [],
+        takes::<FindKeyRequest>(|| json!({"text": "PK3E"})) => 200 List(one::<FoundKey>()), [];
     "list", "Credentials", "List credentials, newest first", Member,
         ["namespace", "type", "label", "health", "expires_before", "limit", "cursor"],
         none() => 200 Page(one::<Item>()), [];
@@ -160,6 +162,8 @@ operations! {
     "list-uses", "Credentials", "List the activations that issued a credential, newest first", Editor,
         ["limit", "cursor"],
         none() => 200 Page(one::<CredentialUse>()), [NotFound];
+    "list-holders", "Credentials", "List who may use a version of a credential until when, without a limit", Editor, [],
+        none() => 200 List(one::<CredentialHolder>()), [NotFound];
     "show-trust", "Credentials", "Show what the provider of a keyless credential must trust, and how to configure it",
         Member,
         [],
@@ -245,7 +249,7 @@ operations! {
         takes::<ChangeIntegrationRequest>(|| json!({"state": "disabled"}))
         => 200 One(one::<IntegrationItem>()), [NotFound Conflict];
     "delete-integration", "Integrations", "Delete an integration", Admin, [], none() => 204 Nothing, [NotFound];
-    "list-namespaces", "Namespaces", "List namespaces", Member, ["limit", "cursor"],
+    "list-namespaces", "Namespaces", "List namespaces", Member, ["namespace", "limit", "cursor"],
         none() => 200 Page(one::<NamespaceItem>()), [];
     "show-namespace-usage", "Namespaces",
         "Count activations and denied requests of namespaces within the last 30 days", Admin, ["since", "integration"],

@@ -42,6 +42,7 @@ impl Integrations {
         &self,
         principal: &Principal,
         organization: OrganizationId,
+        only: Option<Namespace>,
         page: PageRequest,
     ) -> Result<Page<ListedNamespace>, Error> {
         let scope = Scope::One(organization);
@@ -49,7 +50,7 @@ impl Integrations {
         let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref()).await?;
         let after = after.map(|position| Namespace::parse(&position.name, "")).transpose();
         let after = after.map_err(|_| Refusal::Cursor)?;
-        let operation = ListNamespaces { organization, after, limit: page.rows() };
+        let operation = ListNamespaces { organization, after, limit: page.rows(), only };
         let listed = self.operations.run(&self.environment, principal, operation).await?;
         Ok(Page::of(listed, &page, |last| {
             self.cursor(ListName::Namespaces, scope, organization, last.namespace.as_str())

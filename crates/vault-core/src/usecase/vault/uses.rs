@@ -1,16 +1,17 @@
-//! Lists of a credential's uses.
+//! Where a credential is used, and by whom.
 
 use super::Vault;
 use crate::audit::AuditAction;
+use crate::credential::{Holder, ListHolders};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
-use crate::id::{ActivationId, CredentialId};
-use crate::integration::IntegrationNames;
+use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use crate::integration::{IntegrationName, IntegrationNames};
 use crate::port::{CredentialUse, List, UsePosition};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Vault {
     /// Reads a page of the activations that issued the credential, newest first: the active ones, and those that
@@ -48,13 +49,39 @@ impl Vault {
             let position = [id.as_bytes().as_slice(), &at, last.activation.as_bytes()].concat();
             cursor::encode_position(digester, ListName::Uses, scope, &position)
         });
-        let integrations = page.items.iter().map(|one| one.integration).collect::<BTreeSet<_>>().into_iter().collect();
-        let names = IntegrationNames { organization, integrations };
-        let names = self.operations.run(&self.environment, principal, names).await?;
+        let names = self.names(principal, organization, page.items.iter().map(|one| one.integration)).await?;
         for one in &mut page.items {
             one.name = names.get(&one.integration).cloned();
         }
         self.count(principal, organization, now, AuditAction::CredentialShown);
         Ok(page)
     }
+
+    /// Returns the current version of a credential, its holders, and the names of those integrations that exist. The result
+    /// depends on the number of integrations and versions, and not on the number of activations.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also for a credential of another organization.
+    pub async fn holders(&self, principal: &Principal, id: CredentialId) -> Result<(i64, Vec<Holder>, Names), Error> {
+        let organization = principal.member(Action::Save)?;
+        let listed = ListHolders(organization, id);
+        let (version, holders) = self.operations.run(&self.environment, principal, listed).await?;
+        let names = self.names(principal, organization, holders.iter().map(|one| one.integration)).await?;
+        self.count(principal, organization, self.environment.now(), AuditAction::CredentialShown);
+        Ok((version, holders, names))
+    }
+
+    async fn names(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        of: impl Iterator<Item = IntegrationId>,
+    ) -> Result<Names, Error> {
+        let integrations = of.collect::<BTreeSet<_>>().into_iter().collect();
+        let names = IntegrationNames { organization, integrations };
+        self.operations.run(&self.environment, principal, names).await
+    }
 }
+
+/// Names of integrations.
+type Names = BTreeMap<IntegrationId, IntegrationName>;
