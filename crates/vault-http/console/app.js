@@ -1,7 +1,7 @@
 // The console's frame: who is signed in, where one can go, and which page is shown.
 
 import { Problem, call } from './parts/api.js';
-import { announce, go, h } from './parts/dom.js';
+import { announce, button, go, h } from './parts/dom.js';
 import { Page, clock, duration, flash, menu, openDialogs, problemNote, tick } from './parts/parts.js';
 import * as session from './parts/session.js';
 import { extendSession, signInAgain } from './pages/sign-in.js';
@@ -45,6 +45,7 @@ const ROUTES = [
     element: 'ov-provider-trust',
     load: () => import('./pages/provider-trust.js'),
   },
+  { pattern: /^\/leaked$/, element: 'ov-leaked', load: () => import('./pages/leaked.js'), who: 'writer' },
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./pages/account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./pages/accounts.js'), who: 'admin' },
   {
@@ -317,13 +318,12 @@ class App extends HTMLElement {
       this.#warning.hidden = true;
       return;
     }
-    const { email, organization, role } = session.account();
     this.#top.replaceChildren(
       h(
         'header',
         { class: 'bar' },
         brand,
-        h('span', { class: 'organization' }, organization),
+        h('span', { class: 'organization' }, session.account().organization),
         h(
           'button',
           {
@@ -336,87 +336,61 @@ class App extends HTMLElement {
           'Find',
           h('kbd', { 'aria-hidden': 'true' }, '/'),
         ),
-        h(
-          'span',
-          { class: 'who' },
-          ...menu(
-            email,
-            [
-              h(
-                'p',
-                { class: 'menu-head' },
-                h('span', { class: 'email' }, email),
-                h('span', { class: 'badge plain' }, role),
-              ),
-              this.#left,
-              h('button', { type: 'button', onclick: () => go('#/account') }, 'Your account'),
-              ...THEMES.map(([name, text]) =>
-                h(
-                  'button',
-                  {
-                    type: 'button',
-                    'aria-pressed': String(theme() === name),
-                    onclick: () => {
-                      chooseTheme(name);
-                      this.#frame();
-                      /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
-                    },
-                  },
-                  `Theme: ${text}`,
-                ),
-              ),
-              h('button', { type: 'button', onclick: () => void this.#signOut() }, 'Sign out'),
-            ],
-            [
-              { class: 'account quiet', 'aria-label': `${email}, account menu`, title: email },
-              h('span', { class: 'email' }, email),
-            ],
-          ),
-        ),
+        h('span', { class: 'who' }, ...this.#accountMenu()),
       ),
-      h(
-        'nav',
-        { class: 'places', 'aria-label': 'Console' },
-        h(
-          'ul',
-          null,
-          PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) =>
-            h(
-              'li',
-              null,
-              h(
-                'a',
-                {
-                  href,
-                  onclick: () => {
-                    // The address is the same, but the data may have changed.
-                    if (location.hash === href) void this.#route(true);
-                  },
-                },
-                name,
-                href === '#/account' && this.#notices(),
-              ),
-            ),
-          ),
-          h(
-            'li',
-            null,
-            h(
-              'button',
-              {
-                type: 'button',
-                class: 'help',
-                onclick: () => void import('./parts/keys.js').then(({ showKeys }) => showKeys()),
-              },
-              'Keys and help',
-            ),
-          ),
-        ),
-      ),
+      this.#places(),
     );
     if (!this.#listens) void import('./parts/keys.js').then(({ listen }) => listen());
     this.#listens = true;
     this.#mark();
+  }
+
+  /** What the user can do about the session and the appearance. */
+  #accountMenu() {
+    const { email, role } = session.account();
+    const choose = (/** @type {import('./parts/theme.js').Theme} */ name) => {
+      chooseTheme(name);
+      this.#frame();
+      /** @type {HTMLElement | null} */ (this.querySelector('.account'))?.focus();
+    };
+    return menu(
+      email,
+      [
+        h('p', { class: 'menu-head' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)),
+        this.#left,
+        button('Your account', () => go('#/account')),
+        ...THEMES.map(([name, text]) =>
+          button(`Theme: ${text}`, () => choose(name), { 'aria-pressed': String(theme() === name) }),
+        ),
+        button('Sign out', () => this.#signOut()),
+      ],
+      [
+        { class: 'account quiet', 'aria-label': `${email}, account menu`, title: email },
+        h('span', { class: 'email' }, email),
+      ],
+    );
+  }
+
+  /** The places that the user can go to. */
+  #places() {
+    const places = PLACES.filter(([, , admins]) => !admins || session.isAdmin());
+    const again = (/** @type {string} */ href) => {
+      // The address is the same, but the data may have changed.
+      if (location.hash === href) void this.#route(true);
+    };
+    const help = () => import('./parts/keys.js').then(({ showKeys }) => showKeys());
+    return h(
+      'nav',
+      { class: 'places', 'aria-label': 'Console' },
+      h(
+        'ul',
+        null,
+        places.map(([href, name]) =>
+          h('li', null, h('a', { href, onclick: () => again(href) }, name, href === '#/account' && this.#notices())),
+        ),
+        h('li', null, button('Keys and help', help, { class: 'help' })),
+      ),
+    );
   }
 
   /** How many notices the own account has that are new. */

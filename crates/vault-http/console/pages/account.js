@@ -105,7 +105,11 @@ class Account extends Page {
   #appearance() {
     const chosen = field({ label: 'Theme', options: THEMES, value: theme() });
     chosen.control.addEventListener('input', () => chooseTheme(chosen.control.value));
-    return section('Appearance', h('div', { class: 'pair' }, chosen.row), facts([['Time zone of this browser', ZONE]]));
+    return section(
+      'Appearance',
+      h('div', { class: 'pair' }, chosen.row),
+      facts([{ name: 'Time zone of this browser', value: ZONE }]),
+    );
   }
 
   /** @param {import('../parts/api.js').OwnAccount} account */
@@ -114,11 +118,14 @@ class Account extends Page {
     return section(
       'Sign-in',
       facts([
-        ['E-mail', account.email],
-        ['Organization', account.organization],
-        ['Role', account.role],
-        ['Authenticator set up', time(account.passcode_enrolled_at)],
-        ['Recovery codes left', few ? badge(String(account.recovery_codes_left), 'warn') : account.recovery_codes_left],
+        { name: 'E-mail', value: account.email },
+        { name: 'Organization', value: account.organization },
+        { name: 'Role', value: account.role },
+        { name: 'Authenticator set up', value: time(account.passcode_enrolled_at) },
+        {
+          name: 'Recovery codes left',
+          value: few ? badge(String(account.recovery_codes_left), 'warn') : account.recovery_codes_left,
+        },
       ]),
       h(
         'div',
@@ -137,14 +144,17 @@ class Account extends Page {
       table(
         'Sessions',
         [
-          ['Started', ({ created_at: at, current }) => [time(at), ' ', current && badge('this session', 'good')]],
-          ['Network', ({ network }) => network],
-          ['Client', ({ client = '' }) => h('span', { title: client }, clientName(client))],
-          ['Last used', ({ last_used_at: at }) => time(at)],
-          ['Ends', ({ expires_at: at }) => time(at)],
-          [
-            '(Actions)',
-            (one) =>
+          {
+            heading: 'Started',
+            cell: ({ created_at: at, current }) => [time(at), ' ', current && badge('this session', 'good')],
+          },
+          { heading: 'Network', cell: ({ network }) => network },
+          { heading: 'Client', cell: ({ client = '' }) => h('span', { title: client }, clientName(client)) },
+          { heading: 'Last used', cell: ({ last_used_at: at }) => time(at) },
+          { heading: 'Ends', cell: ({ expires_at: at }) => time(at) },
+          {
+            heading: '(Actions)',
+            cell: (one) =>
               one.current
                 ? null
                 : h(
@@ -171,7 +181,7 @@ class Account extends Page {
                       'End',
                     ),
                   ),
-          ],
+          },
         ],
         sessions,
         'No sessions.',

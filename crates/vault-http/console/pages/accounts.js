@@ -1,7 +1,7 @@
 // The organization's accounts and invitations.
 
 import { call, query } from '../parts/api.js';
-import { h, parted } from '../parts/dom.js';
+import { button, h, parted } from '../parts/dom.js';
 import { count, field, form } from '../parts/forms.js';
 import { list, loadAll } from '../parts/list.js';
 import { Page, badge, confirm, live, openDialog, time } from '../parts/parts.js';
@@ -40,8 +40,8 @@ function showCode(heading, email, { enrolment_code: code, expires_at: at }, clos
         ),
         secretBox(link, 'the link'),
         facts([
-          ['Valid until', time(at)],
-          ['Code alone', h('code', null, code)],
+          { name: 'Valid until', value: time(at) },
+          { name: 'Code alone', value: h('code', null, code) },
         ]),
         h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')),
       ),
@@ -131,102 +131,83 @@ class Accounts extends Page {
   #buttons(account) {
     const { email, state, locked } = account;
     const own = account.id === session.account().id;
-    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
-      h(
-        'button',
-        { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${email}`, onclick },
-        text,
-      );
+    const invited = state === 'invited';
+    const act = (/** @type {string} */ text, /** @type {() => void} */ does, style = 'quiet') =>
+      button(text, does, { class: style, 'aria-label': `${text} ${email}` });
     return h(
       'div',
       { class: 'buttons' },
-      button('Role', () => this.#role(account)),
-      locked &&
-        button('Unlock', () =>
-          this.#ask(
-            `Unlock ${email}?`,
-            'Sign-ins are accepted again. Unlock only if the owner asked for it.',
-            'Unlock',
-            `Unlocked ${email}.`,
-            'POST',
-            account,
-            '/unlock',
-          ),
-        ),
-      state === 'disabled' &&
-        button('Enable', () =>
-          this.#ask(
-            `Enable ${email}?`,
-            'The owner can sign in again.',
-            'Enable',
-            `Enabled ${email}.`,
-            'PATCH',
-            account,
-            '',
-            { state: 'active' },
-          ),
-        ),
-      !own &&
-        (state === 'active' || state === 're-enrolling') &&
-        button('Disable', () =>
-          this.#ask(
-            `Disable ${email}?`,
-            'All sessions end. The owner cannot sign in until the account is enabled.',
-            'Disable',
-            `Disabled ${email} and ended its sessions.`,
-            'PATCH',
-            account,
-            '',
-            { state: 'disabled' },
-          ),
-        ),
-      !own && state !== 'invited' && button('Reset sign-in', () => this.#reEnrol(account)),
-      !own &&
-        button(
-          state === 'invited' ? 'Withdraw' : 'Delete',
-          () =>
-            state === 'invited'
-              ? this.#ask(
-                  `Withdraw the invitation of ${email}?`,
-                  'The invitation link stops working.',
-                  'Withdraw',
-                  `Withdrew the invitation of ${email}.`,
-                  'DELETE',
-                  account,
-                )
-              : this.#ask(
-                  `Delete ${email}?`,
-                  'The account is deleted permanently, and its sessions end. The audit log keeps its entries.',
-                  'Delete',
-                  `Deleted ${email}.`,
-                  'DELETE',
-                  account,
-                ),
-          true,
-        ),
+      act('Role', () => this.#role(account)),
+      locked && act('Unlock', () => this.#unlock(account)),
+      state === 'disabled' && act('Enable', () => this.#enable(account)),
+      !own && (state === 'active' || state === 're-enrolling') && act('Disable', () => this.#disable(account)),
+      !own && !invited && act('Reset sign-in', () => this.#reEnrol(account)),
+      !own && act(invited ? 'Withdraw' : 'Delete', () => this.#delete(account), 'quiet danger'),
     );
+  }
+
+  /** @param {Account} account */
+  #unlock({ id, email }) {
+    this.#ask({
+      heading: `Unlock ${email}?`,
+      text: 'Sign-ins are accepted again. Unlock only if the owner asked for it.',
+      submit: 'Unlock',
+      done: `Unlocked ${email}.`,
+      send: () => call('POST', `/accounts/${id}/unlock`),
+    });
+  }
+
+  /** @param {Account} account */
+  #enable({ id, email }) {
+    this.#ask({
+      heading: `Enable ${email}?`,
+      text: 'The owner can sign in again.',
+      submit: 'Enable',
+      done: `Enabled ${email}.`,
+      send: () => call('PATCH', `/accounts/${id}`, { body: { state: 'active' } }),
+    });
+  }
+
+  /** @param {Account} account */
+  #disable({ id, email }) {
+    this.#ask({
+      heading: `Disable ${email}?`,
+      text: 'All sessions end. The owner cannot sign in until the account is enabled.',
+      submit: 'Disable',
+      danger: true,
+      done: `Disabled ${email} and ended its sessions.`,
+      send: () => call('PATCH', `/accounts/${id}`, { body: { state: 'disabled' } }),
+    });
+  }
+
+  /** @param {Account} account */
+  #delete({ id, email, state }) {
+    const invited = state === 'invited';
+    this.#ask({
+      heading: invited ? `Withdraw the invitation of ${email}?` : `Delete ${email}?`,
+      text: invited
+        ? 'The invitation link stops working.'
+        : 'The account is deleted permanently, and its sessions end. The audit log keeps its entries.',
+      submit: invited ? 'Withdraw' : 'Delete',
+      danger: true,
+      done: invited ? `Withdrew the invitation of ${email}.` : `Deleted ${email}.`,
+      send: () => call('DELETE', `/accounts/${id}`),
+    });
   }
 
   /**
    * Asks, and does it.
-   * @param {string} heading
-   * @param {string} text
-   * @param {string} submit
-   * @param {string} done
-   * @param {string} method
-   * @param {Account} account
-   * @param {string} [path]
-   * @param {unknown} [body]
+   * @param {{heading: string, text: string, submit: string, danger?: boolean, done: string, send: () => Promise<unknown>}} question
    */
-  #ask(heading, text, submit, done, method, { id }, path = '', body = undefined) {
+  #ask({ heading, text, submit, danger = false, done, send }) {
     confirm({
       heading,
       text: [text],
       submit,
       busy: 'One moment…',
-      danger: method === 'DELETE' || submit === 'Disable',
+      danger,
       act: async () => {
-        await call(method, `/accounts/${id}${path}`, { body });
+        await send();
         await this.done(done);
       },
     });

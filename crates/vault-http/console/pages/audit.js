@@ -1,7 +1,7 @@
 // The audit log of the organization.
 
 import { query } from '../parts/api.js';
-import { go, h } from '../parts/dom.js';
+import { button, go, h } from '../parts/dom.js';
 import { checkbox, field, form, readTime, writeTime } from '../parts/forms.js';
 import { loadAll, save } from '../parts/list.js';
 import { DENIED } from '../rules/denied.js';
@@ -58,219 +58,11 @@ class Audit extends Page {
   }
 
   async content() {
-    const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
     const names = await Names.load();
-    const [accounts = [], integrations = [], credentials = []] = [
-      '/accounts',
-      '/integrations',
-      '/organization-vault',
-    ].map((path) => names.list(path));
-    const choice = (/** @type {string} */ id, /** @type {string} */ name) =>
-      /** @type {[string, string]} */ ([id, name]);
-    /** @param {string} value @param {[string, [string, string][]][]} groups @param {[string, string][]} options */
-    const including = (value, groups, options) =>
-      !value || [...options, ...groups.flatMap(([, choices]) => choices)].some(([id]) => id === value)
-        ? options
-        : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
-    const users = accounts.map((/** @type {any} */ { id, email }) => choice(id, email));
-    const programs = integrations.map((/** @type {any} */ { id, name }) => choice(id, name));
-    /** @type {[string, [string, string][]][]} */
-    const actors = [
-      ['Users', users],
-      ['Integrations', programs],
-    ];
-    /** @type {[string, [string, string][]][]} */
-    const subjects = [
-      [
-        'Credentials',
-        credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`)),
-      ],
-      ['Integrations', programs],
-      ['Users', users],
-    ];
-    /** @type {[string, [string, string][]][]} */
-    const actions = GROUPS.map(([, name]) => [name, []]);
-    for (const action of Object.keys(ACTIONS)) {
-      if (!ELSEWHERE.test(action))
-        actions[GROUPS.findIndex(([start]) => start.test(action))]?.[1].push(choice(action, actionText(action)));
-    }
-    const about = get('namespace') ? `namespace ${get('namespace')}` : get('subject');
-    const all = {
-      actor: field({
-        label: 'Who',
-        pointer: '/actor',
-        options: including(get('actor'), actors, KINDS),
-        groups: actors,
-        value: get('actor'),
-      }),
-      action: field({
-        label: 'Did what',
-        pointer: '/action',
-        options: including(get('action'), actions, [
-          ['', 'Anything'],
-          ...PRESETS.map(([name, text]) => choice(name, text)),
-        ]),
-        groups: actions,
-        value: get('action'),
-      }),
-      subject: field({
-        label: 'About',
-        pointer: '/subject',
-        options: including(about, subjects, [['', 'Anything']]),
-        groups: subjects,
-        value: about,
-      }),
-      since: field({
-        label: 'Since',
-        pointer: '/since',
-        type: 'datetime-local',
-        value: writeTime(get('since') || undefined),
-        parse: (text) => readTime(text, '00:00'),
-      }),
-      until: field({
-        label: 'Until',
-        pointer: '/until',
-        type: 'datetime-local',
-        value: writeTime(get('until') || undefined),
-        parse: (text) => readTime(text, '23:59:59.999'),
-      }),
-    };
-    const reads = checkbox('Show reads', { checked: Boolean(get('reads')) });
-    for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
-    const filtered = [...this.query.values()].some(Boolean);
-    const send = async () => {
-      const { subject, ...others } = Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()]));
-      const [, namespace] = /^namespace (.+)$/.exec(subject ?? '') ?? [];
-      const hash = `#/audit${query({ ...others, ...(namespace ? { namespace } : { subject }), reads: reads.control.checked ? 'yes' : '' })}`;
-      if (location.hash === hash) await this.refresh();
-      else go(hash);
-    };
-    const search = form({
-      fields: () => Object.values(all),
-      content: [...Object.values(all).map(({ row }) => row), reads.row],
-      submit: 'Filter',
-      busy: 'Filter',
-      send,
-      buttons: [
-        ...SPANS.map(([text, days]) =>
-          h(
-            'button',
-            {
-              type: 'button',
-              class: 'quiet',
-              onclick: () => {
-                all.since.write(writeTime(new Date(Date.now() - days * 86_400_000).toISOString()));
-                all.until.write('');
-                void send();
-              },
-            },
-            text,
-          ),
-        ),
-        filtered && h('a', { class: 'button', href: '#/audit' }, 'Clear'),
-      ],
-    });
-    search.classList.add('filters');
-    search.setAttribute('role', 'search');
-    search.setAttribute('aria-label', 'Audit');
-    const shown = (/** @type {AuditEntry} */ { action }) =>
-      action === get('action') || (!STARTS.has(action) && !(get('action') === 'changes' && NO_CHANGE.test(action)));
-    /** @param {AuditEntry[]} rows */
-    const view = (rows) => {
-      const read = rows.filter(shown);
-      const listed = withoutRepetitions(read);
-      return h(
-        'div',
-        null,
-        table(
-          'Audit',
-          [
-            ['When', ({ entry }) => timeOfDay(entry.at)],
-            [
-              'What',
-              ({ entry }) =>
-                h(
-                  'span',
-                  { class: 'marked' },
-                  h('span', { class: `dot ${mark(entry.action)}`, 'aria-hidden': 'true' }),
-                  h('span', null, sentence(entry, names)),
-                ),
-            ],
-            ['From', ({ entry }) => entry.network ?? null],
-            [
-              '(Entry)',
-              ({ entry, all: each }) =>
-                h(
-                  'div',
-                  { class: 'buttons' },
-                  h(
-                    'button',
-                    {
-                      type: 'button',
-                      class: 'quiet',
-                      'aria-label': `The entry of ${entry.at}`,
-                      onclick: () => raw(each),
-                    },
-                    'Entry',
-                  ),
-                ),
-            ],
-          ],
-          listed,
-          filtered ? 'No entry matches these filters.' : 'No entries yet.',
-          undefined,
-          ({ entry }) => dayHeading(entry.at),
-        ),
-      );
-    };
-    const preset = PRESETS.find(([name]) => name === get('action'))?.[2];
-    const wanted = {
-      since: get('since'),
-      until: get('until'),
-      actor: get('actor'),
-      subject: get('subject'),
-      namespace: get('namespace'),
-      reads: get('reads') || get('action') ? '' : 'false',
-      ...(preset ?? { action: get('action') }),
-      ...(preset && get('actor') ? { actor: get('actor') } : {}),
-    };
-    const exports = ['CSV', 'JSON'].map((kind) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          'aria-label': `Export as ${kind}`,
-          onclick: async () => {
-            const { rows, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (
-              await loadAll(`/audit${query(wanted)}`, EXPORTED)
-            );
-            save('audit', kind, COLUMNS(names), rows.filter(shown));
-            if (partial)
-              this.say(
-                `The file contains the newest ${EXPORTED.toLocaleString('en')} entries of these filters. Choose a shorter time for the others.`,
-                'warn',
-              );
-          },
-        },
-        `↓ ${kind}`,
-      ),
-    );
-    const presets = h(
-      'nav',
-      { class: 'presets', 'aria-label': 'Questions' },
-      [['', 'Everything'], ...PRESETS].map(([name, text]) =>
-        h(
-          'a',
-          { href: `#/audit${query({ action: String(name) })}`, 'aria-current': get('action') === name ? 'true' : null },
-          String(text),
-        ),
-      ),
-    );
-    const link = copyButton(location.href, 'link to these filters', 'Copy link');
+    const wanted = query({ ...this.#wanted(), limit: '100' });
     return [
-      presets,
-      search,
+      this.#presets(),
+      this.#search(names),
       h(
         'div',
         null,
@@ -281,15 +73,238 @@ class Audit extends Page {
           h(
             'div',
             { class: 'buttons' },
-            link,
-            h('button', { type: 'button', class: 'quiet', onclick: () => print() }, 'Print'),
-            exports,
+            copyButton(location.href, 'link to these filters', 'Copy link'),
+            button('Print', () => print(), { class: 'quiet' }),
+            ['CSV', 'JSON'].map((kind) =>
+              button(`↓ ${kind}`, () => this.#export(kind, names), {
+                class: 'quiet',
+                'aria-label': `Export as ${kind}`,
+              }),
+            ),
           ),
         ),
-        await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'),
+        await paged(`/audit${wanted}`, (rows) => this.#table(rows, names), 'entry'),
       ),
     ];
   }
+
+  /** @param {string} name of a parameter of the address */
+  #get(name) {
+    return this.query.get(name) ?? '';
+  }
+
+  /** The parameters of the request. */
+  #wanted() {
+    const [action, actor] = [this.#get('action'), this.#get('actor')];
+    const preset = PRESETS.find(([name]) => name === action)?.[2];
+    return {
+      since: this.#get('since'),
+      until: this.#get('until'),
+      actor,
+      subject: this.#get('subject'),
+      namespace: this.#get('namespace'),
+      reads: this.#get('reads') || action ? '' : 'false',
+      ...(preset ?? { action }),
+      ...(preset && actor ? { actor } : {}),
+    };
+  }
+
+  /**
+   * Whether an entry says something that no other entry of the same act says.
+   * @param {AuditEntry} entry
+   */
+  #isTold({ action }) {
+    const wanted = this.#get('action');
+    return action === wanted || (!STARTS.has(action) && !(wanted === 'changes' && NO_CHANGE.test(action)));
+  }
+
+  #presets() {
+    return h(
+      'nav',
+      { class: 'presets', 'aria-label': 'Questions' },
+      [['', 'Everything'], ...PRESETS].map(([name, text]) => {
+        const href = `#/audit${query({ action: String(name) })}`;
+        return h('a', { href, 'aria-current': this.#get('action') === name ? 'true' : null }, String(text));
+      }),
+    );
+  }
+
+  /**
+   * The filters.
+   * @param {Names} names
+   */
+  #fields(names) {
+    const { actors, actions, subjects } = choicesOf(names);
+    const about = this.#get('namespace') ? `namespace ${this.#get('namespace')}` : this.#get('subject');
+    const selection = (
+      /** @type {string} */ label,
+      /** @type {string} */ name,
+      /** @type {string} */ value,
+      /** @type {Groups} */ groups,
+      /** @type {Choice[]} */ options,
+    ) => field({ label, pointer: `/${name}`, value, groups, options: including(value, groups, options, names) });
+    const date = (/** @type {string} */ label, /** @type {string} */ name, /** @type {string} */ time) =>
+      field({
+        label,
+        pointer: `/${name}`,
+        type: 'datetime-local',
+        value: writeTime(this.#get(name) || undefined),
+        parse: (text) => readTime(text, time),
+      });
+    return {
+      actor: selection('Who', 'actor', this.#get('actor'), actors, KINDS),
+      action: selection('Did what', 'action', this.#get('action'), actions, [
+        ['', 'Anything'],
+        ...PRESETS.map(([name, text]) => /** @type {Choice} */ ([name, text])),
+      ]),
+      subject: selection('About', 'subject', about, subjects, [['', 'Anything']]),
+      since: date('Since', 'since', '00:00'),
+      until: date('Until', 'until', '23:59:59.999'),
+    };
+  }
+
+  /** @param {Names} names */
+  #search(names) {
+    const all = this.#fields(names);
+    const reads = checkbox('Show reads', { checked: Boolean(this.#get('reads')) });
+    for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
+    const send = async () => {
+      const { subject, ...others } = Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()]));
+      const [, namespace] = /^namespace (.+)$/.exec(subject ?? '') ?? [];
+      const about = namespace ? { namespace } : { subject };
+      const hash = `#/audit${query({ ...others, ...about, reads: reads.control.checked ? 'yes' : '' })}`;
+      if (location.hash === hash) await this.refresh();
+      else go(hash);
+    };
+    const span = (/** @type {number} */ days) => {
+      all.since.write(writeTime(new Date(Date.now() - days * 86_400_000).toISOString()));
+      all.until.write('');
+      return send();
+    };
+    const search = form({
+      fields: () => Object.values(all),
+      content: [...Object.values(all).map(({ row }) => row), reads.row],
+      submit: 'Filter',
+      busy: 'Filter',
+      send,
+      buttons: [
+        ...SPANS.map(([text, days]) => button(text, () => span(days), { class: 'quiet' })),
+        [...this.query.values()].some(Boolean) && h('a', { class: 'button', href: '#/audit' }, 'Clear'),
+      ],
+    });
+    search.classList.add('filters');
+    search.setAttribute('role', 'search');
+    search.setAttribute('aria-label', 'Audit');
+    return search;
+  }
+
+  /**
+   * @param {AuditEntry[]} rows
+   * @param {Names} names
+   */
+  #table(rows, names) {
+    // The end of a run says little beside its start, and there are as many.
+    const ends = this.#get('action') !== '' || this.#get('subject') !== '';
+    const listed = rows.filter((entry) => this.#isTold(entry) && (ends || entry.action !== 'activation.ended'));
+    const what = (/** @type {AuditEntry} */ entry) =>
+      h(
+        'span',
+        { class: 'marked' },
+        h('span', { class: `dot ${mark(entry.action)}`, 'aria-hidden': 'true' }),
+        h('span', null, sentence(entry, names)),
+      );
+    return h(
+      'div',
+      null,
+      table(
+        'Audit',
+        [
+          { heading: 'When', cell: ({ entry }) => timeOfDay(entry.at) },
+          { heading: 'What', cell: ({ entry }) => what(entry) },
+          { heading: 'From', cell: ({ entry }) => entry.network ?? null },
+          {
+            heading: '(Entry)',
+            cell: ({ entry, all }) => {
+              const name = { class: 'quiet', 'aria-label': `The entry of ${entry.at}` };
+              return h(
+                'div',
+                { class: 'buttons' },
+                button('Entry', () => raw(all), name),
+              );
+            },
+          },
+        ],
+        withoutRepetitions(listed),
+        [...this.query.values()].some(Boolean) ? 'No entry matches these filters.' : 'No entries yet.',
+        undefined,
+        ({ entry }) => dayHeading(entry.at),
+      ),
+    );
+  }
+
+  /**
+   * @param {string} kind
+   * @param {Names} names
+   */
+  async #export(kind, names) {
+    /** @type {{rows: AuditEntry[], partial: boolean}} */
+    const { rows, partial } = await loadAll(`/audit${query(this.#wanted())}`, EXPORTED);
+    const told = rows.filter((entry) => this.#isTold(entry));
+    save('audit', kind, COLUMNS(names), told);
+    const most = EXPORTED.toLocaleString('en');
+    if (partial)
+      this.say(
+        `The file contains the newest ${most} entries of these filters. Choose a shorter time for the others.`,
+        'warn',
+      );
+  }
+}
+
+/**
+ * @typedef {[string, string]} Choice
+ * @typedef {[string, Choice[]][]} Groups
+ */
+
+/**
+ * The users, integrations, credentials and actions by which entries are filtered.
+ * @param {Names} names
+ */
+function choicesOf(names) {
+  const users = names.list('/accounts').map(({ id, email }) => /** @type {Choice} */ ([id, email]));
+  const programs = names.list('/integrations').map(({ id, name }) => /** @type {Choice} */ ([id, name]));
+  const credentials = names
+    .list('/organization-vault')
+    .map(({ id, namespace, type }) => /** @type {Choice} */ ([id, `${namespace} (${type})`]));
+  /** @type {Groups} */
+  const actions = GROUPS.map(([, name]) => [name, []]);
+  for (const action of Object.keys(ACTIONS).filter((one) => !ELSEWHERE.test(one)))
+    actions[GROUPS.findIndex(([start]) => start.test(action))]?.[1].push([action, actionText(action)]);
+  return {
+    actors: /** @type {Groups} */ ([
+      ['Users', users],
+      ['Integrations', programs],
+    ]),
+    actions,
+    subjects: /** @type {Groups} */ ([
+      ['Credentials', credentials],
+      ['Integrations', programs],
+      ['Users', users],
+    ]),
+  };
+}
+
+/**
+ * The options, with the chosen value if no other list has it.
+ * @param {string} value
+ * @param {Groups} groups
+ * @param {Choice[]} options
+ * @param {Names} names
+ */
+function including(value, groups, options, names) {
+  const known = [...options, ...groups.flatMap(([, choices]) => choices)].some(([id]) => id === value);
+  return !value || known
+    ? options
+    : [...options, /** @type {Choice} */ ([value, names.of(value.split(':').at(-1)) ?? value])];
 }
 
 /**

@@ -1,10 +1,12 @@
 // The data of a credential: saved, replaced, or compared with the saved data.
 
+import { readLabels } from '../rules/labels.js';
 import { Idempotency, Problem, call, query } from '../parts/api.js';
-import { announce, go, h } from '../parts/dom.js';
+import { announce, button, go, h } from '../parts/dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from '../parts/forms.js';
 import { Page, day, flash } from '../parts/parts.js';
-import { TYPE_NAMES, isKeyless, load, place } from './credentials.js';
+import { TYPE_NAMES, isKeyless, place } from '../rules/credentials.js';
+import { load } from '../parts/credential.js';
 import { linkExpiry } from '../rules/times.js';
 import { rotationSteps } from '../parts/rotation-steps.js';
 import { buckets, saveSeveral, titleOf } from '../parts/save-several.js';
@@ -52,23 +54,6 @@ const headers = (text) => {
     }),
   );
 };
-
-/**
- * Labels, one in each line.
- * @param {string} text
- */
-export function readLabels(text) {
-  const lines = text
-    .split(/[\n,]/)
-    .map((line) => line.trim())
-    .filter(Boolean);
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [name = '', ...value] = line.split(/[:=]/);
-      return [name.trim(), value.join(':').trim()];
-    }),
-  );
-}
 
 const BUCKETS_HINT = 'Separate several buckets with commas.';
 /** The object at the provider that must trust the subject of a keyless credential. @type {Partial<Record<CredentialType, string>>} */
@@ -295,6 +280,171 @@ function shownAsChip(file) {
   };
 }
 
+/** @typedef {Record<'namespace' | 'type' | 'labels' | 'description' | 'expires' | 'vend', Field>} SaveFields */
+
+/** @param {import('../parts/api.js').ReadViolation} violation */
+const said = ({ field: name, reason }) => `${name ? `${name}: ` : ''}${reason}.`;
+
+/** Where text and files are pasted or dropped, which the server reads. */
+class PasteBox {
+  #status = h('div', { class: 'hint', role: 'status' });
+  // No list of endings: the file ~/.aws/credentials has none.
+  #file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form', tabindex: '-1' });
+  /** @type {Field} */
+  #text;
+  #several;
+  #take;
+  #reveal;
+
+  /**
+   * @param {{rows: number, several: boolean, take: (one: Key) => void, reveal: () => void}} options
+   *   `several`: whether several keys can be saved together
+   */
+  constructor({ rows, several, take, reveal }) {
+    this.#several = several;
+    this.#take = take;
+    this.#reveal = reveal;
+    this.#text = field({
+      label: 'Paste a key, profile, connection string or link',
+      rows,
+      mono: true,
+      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The server reads the text and does not keep it.',
+    });
+    this.#text.row.querySelector('.optional')?.remove();
+    const { control } = this.#text;
+    // Typed text is complete when its author says so.
+    control.addEventListener('input', (event) => {
+      if (event instanceof InputEvent && event.inputType === 'insertFromPaste') void this.#read(control.value);
+    });
+    this.#file.addEventListener('change', async () => {
+      await this.#readFile(this.#file.files?.[0]);
+      this.#file.value = '';
+    });
+    this.box = this.#build();
+  }
+
+  #build() {
+    const box = h(
+      'div',
+      {
+        class: 'paste',
+        ondragover: (/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          box.classList.add('over');
+        },
+        ondragleave: () => box.classList.remove('over'),
+        ondrop: (/** @type {DragEvent} */ event) => {
+          event.preventDefault();
+          box.classList.remove('over');
+          const dropped = event.dataTransfer?.files[0];
+          void (dropped ? this.#readFile(dropped) : this.#read(event.dataTransfer?.getData('text') ?? ''));
+        },
+      },
+      this.#text.row,
+      h(
+        'div',
+        { class: 'buttons' },
+        button('Fill in the fields', () => this.#read(this.#text.control.value), { class: 'quiet' }),
+        button('Choose file', () => this.#file.click(), { class: 'quiet' }),
+        h('span', { class: 'hint' }, 'or drop one here'),
+      ),
+      this.#file,
+      this.#status,
+    );
+    return box;
+  }
+
+  focus() {
+    this.#text.control.focus();
+  }
+
+  /** @param {import('../parts/dom.js').Child[]} children */
+  say(...children) {
+    this.#status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
+  }
+
+  /**
+   * Offers several ways to continue.
+   * @param {string} question
+   * @param {{name: string, act: () => void}[]} ways
+   */
+  ask(question, ways) {
+    const follow = (/** @type {() => void} */ act) => {
+      act();
+      if (document.activeElement === document.body) this.focus();
+    };
+    this.say(
+      h('p', null, question),
+      h(
+        'div',
+        { class: 'buttons' },
+        ways.map(({ name, act }) => button(name, () => follow(act), { class: 'quiet' })),
+      ),
+    );
+  }
+
+  /** @param {ReadEntry} one */
+  #accept(one) {
+    if (one.refused) this.say(h('p', { class: 'note warn' }, `Nothing was filled in. ${said(one.refused)}`));
+    else this.#take(/** @type {Key} */ (one));
+  }
+
+  /**
+   * Reads `given` and removes it from the box, because recognized secrets must not stay visible.
+   * @param {string} given
+   */
+  async #read(given) {
+    if (!given.trim()) return;
+    this.say('Reading…');
+    /** @type {ReadEntry[]} */
+    let all;
+    try {
+      all = (await call('POST', '/organization-vault/read', { body: { text: given } })).body;
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      const long = error.code === 'too-large';
+      const why = long ? 'The text is too long: at most 64 KiB.' : `${error.title}. ${error.detail}`;
+      this.say(h('p', { class: 'note warn' }, why));
+      return;
+    }
+    const [first] = all;
+    if (!first) {
+      this.#reveal();
+      this.say('Not recognized: fill in the fields below.');
+      return;
+    }
+    if (this.#text.control.value === given) this.#text.write('');
+    if (all.length === 1) this.#accept(first);
+    else this.#choose(all);
+  }
+
+  /** @param {ReadEntry[]} all */
+  #choose(all) {
+    const usable = /** @type {Key[]} */ (all.filter(({ refused }) => !refused));
+    const needsBucket = (/** @type {CredentialType} */ type) =>
+      SHAPES[type].some(({ name, required }) => name === 'bucket' && required === true);
+    const saveAll = () => {
+      this.say();
+      saveSeveral(usable, needsBucket);
+    };
+    this.ask(`The text contains ${all.length} keys. Which one?`, [
+      ...all.map((one) => ({ name: titleOf(one), act: () => this.#accept(one) })),
+      ...(this.#several && usable.length > 1 ? [{ name: `Save all ${usable.length}`, act: saveAll }] : []),
+    ]);
+  }
+
+  /** @param {File | undefined} chosen */
+  async #readFile(chosen) {
+    if (!chosen) return;
+    try {
+      await this.#read(await decoded(chosen));
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      this.say('The file is not text in UTF-8 or UTF-16.');
+    }
+  }
+}
+
 class CredentialForm extends Page {
   /** @type {Map<string, Field>} */
   #data = new Map();
@@ -403,348 +553,176 @@ class CredentialForm extends Page {
    * @param {((type: CredentialType) => void) | null} choose what to do with another type; `null`: the type is given
    */
   #paste(choose) {
-    const status = h('div', { class: 'hint', role: 'status' });
-    const text = field({
-      label: 'Paste a key, profile, connection string or link',
+    const paste = new PasteBox({
       rows: this.#mode === 'save' ? 4 : 2,
-      mono: true,
-      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The server reads the text and does not keep it.',
+      several: choose !== null,
+      take: (one) => this.#take(one, paste, choose),
+      reveal: () => this.#reveal(),
     });
-    text.row.querySelector('.optional')?.remove();
-    // No list of endings: the file ~/.aws/credentials has none.
-    const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form' });
-    const say = (/** @type {import('../parts/dom.js').Child[]} */ ...children) =>
-      status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
-    /**
-     * Offers several ways to continue.
-     * @param {string} question
-     * @param {[string, () => void][]} ways
-     */
-    const ask = (question, ways) =>
-      say(
-        h('p', null, question),
-        h(
-          'div',
-          { class: 'buttons' },
-          ways.map(([name, act]) =>
-            h(
-              'button',
-              {
-                type: 'button',
-                class: 'quiet',
-                onclick: () => {
-                  act();
-                  if (document.activeElement === document.body) text.control.focus();
-                },
-              },
-              name,
-            ),
-          ),
-        ),
-      );
-    const take = (/** @type {Key} */ one) => {
-      const held = [...this.#data.values()].some(({ control }) => control.value !== '');
-      const { url } = one.data;
-      if (one.type !== this.#type) {
-        if (url && this.#type === 's3' && held) {
-          ask('Is this link the endpoint of the storage?', [
-            ['Use it as the endpoint', () => fill({ ...one, type: 's3', data: { endpoint: url } })],
-            ...(choose
-              ? [
-                  /** @type {[string, () => void]} */ ([
-                    'No, it is what is to be saved',
-                    () => {
-                      choose('direct-link');
-                      fill(one);
-                    },
-                  ]),
-                ]
-              : []),
-          ]);
-          return;
-        }
-        if (!choose) {
-          say(`The text is of type ${TYPE_NAMES[one.type]}, but this credential is of type ${TYPE_NAMES[this.#type]}.`);
-          return;
-        }
-        if (held) {
-          ask(`The text is of type ${TYPE_NAMES[one.type]}. Taking it over empties the fields that are filled in.`, [
-            [
-              `Change the type to ${TYPE_NAMES[one.type]}`,
-              () => {
-                choose(one.type);
-                fill(one);
-              },
-            ],
-            ['Keep the fields', () => say('Nothing was changed.')],
-          ]);
-          return;
-        }
-        choose(one.type);
-      }
-      fill(one);
+    return paste.box;
+  }
+
+  /**
+   * Takes a key over, unless the form has another type and is filled in.
+   * @param {Key} one
+   * @param {PasteBox} paste
+   * @param {((type: CredentialType) => void) | null} choose
+   */
+  #take(one, paste, choose) {
+    const held = [...this.#data.values()].some(({ control }) => control.value !== '');
+    const { url } = one.data;
+    const change = (/** @type {CredentialType} */ type) => {
+      choose?.(type);
+      this.#fill(one, paste);
     };
-    const fill = (/** @type {Key} */ one) => {
-      const { data } = one;
-      let filled = 0;
-      // The address of a bucket or an endpoint completes the key in the form.
-      const isKey = Object.keys(data).some((name) => !['bucket', 'key_prefix', 'endpoint'].includes(name));
-      // Fields of another key must not remain: its endpoint would be this key's.
-      if (data.access_key_id && this.#mode === 'save')
-        for (const [name, target] of this.#data) if (!(name in data) && this.#filled.has(name)) target.write('');
-      if (isKey) this.#filled = new Set(Object.keys(data));
-      for (const [name, value] of Object.entries(data)) {
-        const target = this.#data.get(name);
-        if (!target) continue;
-        target.write(shown(name, value));
-        target.refuse('');
-        target.row.closest('details')?.setAttribute('open', '');
-        filled += 1;
-      }
-      // A key without a session token is not completed by that of the key before.
-      if (data.access_key_id && !data.session_token) this.#data.get('session_token')?.write('');
-      const expiry = one.expires_at ?? (data.url && linkExpiry(data.url));
-      if (expiry && this.#expires) {
-        this.#expires.write(writeTime(expiry));
-        this.#expires.row.closest('details')?.setAttribute('open', '');
-      }
-      this.#reveal(one.name);
-      const chip = h(
+    if (one.type === this.#type) this.#fill(one, paste);
+    else if (url && this.#type === 's3' && held) {
+      const endpoint = /** @type {Key} */ ({ ...one, type: 's3', data: { endpoint: url } });
+      paste.ask('Is this link the endpoint of the storage?', [
+        { name: 'Use it as the endpoint', act: () => this.#fill(endpoint, paste) },
+        ...(choose ? [{ name: 'No, it is what is to be saved', act: () => change('direct-link') }] : []),
+      ]);
+    } else if (!choose)
+      paste.say(
+        `The text is of type ${TYPE_NAMES[one.type]}, but this credential is of type ${TYPE_NAMES[this.#type]}.`,
+      );
+    else if (held)
+      paste.ask(`The text is of type ${TYPE_NAMES[one.type]}. Taking it over empties the fields that are filled in.`, [
+        { name: `Change the type to ${TYPE_NAMES[one.type]}`, act: () => change(one.type) },
+        { name: 'Keep the fields', act: () => paste.say('Nothing was changed.') },
+      ]);
+    else change(one.type);
+  }
+
+  /**
+   * Fills the fields.
+   * @param {Key} one
+   * @param {PasteBox} paste
+   */
+  #fill(one, paste) {
+    const { data } = one;
+    // The address of a bucket or an endpoint completes the key in the form.
+    const isKey = Object.keys(data).some((name) => !['bucket', 'key_prefix', 'endpoint'].includes(name));
+    // Fields of another key must not remain: its endpoint would be this key's.
+    if (data.access_key_id && this.#mode === 'save')
+      for (const [name, target] of this.#data) if (!(name in data) && this.#filled.has(name)) target.write('');
+    if (isKey) this.#filled = new Set(Object.keys(data));
+    const targets = Object.entries(data).flatMap(([name, value]) => {
+      const target = this.#data.get(name);
+      return target ? [{ target, text: shown(name, value) }] : [];
+    });
+    for (const { target, text } of targets) {
+      target.write(text);
+      target.refuse('');
+      target.row.closest('details')?.setAttribute('open', '');
+    }
+    // A key without a session token is not completed by that of the key before.
+    if (data.access_key_id && !data.session_token) this.#data.get('session_token')?.write('');
+    const expiry = one.expires_at ?? (data.url && linkExpiry(data.url));
+    if (expiry) {
+      this.#expires?.write(writeTime(expiry));
+      this.#expires?.row.closest('details')?.setAttribute('open', '');
+    }
+    this.#reveal(one.name);
+    const clear = () => {
+      for (const { target } of targets) target.write('');
+      if (expiry) this.#expires?.write('');
+      paste.say('Cleared.');
+      paste.focus();
+    };
+    const filled = `${count(targets.length, 'field')}${expiry && this.#expires ? ' and the expiry' : ''}`;
+    paste.say(
+      h(
         'p',
         { class: 'chip' },
-        h(
-          'span',
-          null,
-          `✓ ${titleOf(one)}: ${count(filled, 'field')}${expiry && this.#expires ? ' and the expiry' : ''} filled.`,
-        ),
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'quiet',
-            'aria-label': 'Clear what was filled in',
-            onclick: () => {
-              for (const name of Object.keys(data)) this.#data.get(name)?.write('');
-              if (expiry) this.#expires?.write('');
-              say('Cleared.');
-              text.control.focus();
-            },
-          },
-          '✕',
-        ),
-      );
-      say(
-        chip,
-        this.#next,
-        one.needs && h('p', { class: 'note warn' }, said(one.needs)),
-        one.left_out && h('p', { class: 'hint' }, `Left out: ${one.left_out.join(', ')}.`),
-      );
-      // With nothing left to fill in, Enter saves.
-      const next = this.#showNext()?.control ?? box.closest('form')?.querySelector('[type="submit"]');
-      if (next instanceof HTMLElement) next.focus();
-      this.typed = true;
-    };
-    const said = (/** @type {import('../parts/api.js').ReadViolation} */ { field: name, reason }) =>
-      `${name ? `${name}: ` : ''}${reason}.`;
-    const accept = (/** @type {ReadEntry} */ one) => {
-      if (one.refused) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${said(one.refused)}`));
-      else take(/** @type {Key} */ (one));
-    };
-    /** Reads `given` and removes it from the box, because recognized secrets must not stay visible. */
-    const read = async (/** @type {string} */ given) => {
-      if (!given.trim()) return;
-      say('Reading…');
-      /** @type {ReadEntry[]} */
-      let all;
-      try {
-        all = (await call('POST', '/organization-vault/read', { body: { text: given } })).body;
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        say(
-          h(
-            'p',
-            { class: 'note warn' },
-            error.code === 'too-large' ? 'The text is too long: at most 64 KiB.' : `${error.title}. ${error.detail}`,
-          ),
-        );
-        return;
-      }
-      const [first] = all;
-      if (!first) {
-        this.#reveal();
-        say('Not recognized: fill in the fields below.');
-        return;
-      }
-      if (text.control.value === given) text.write('');
-      if (all.length === 1) return accept(first);
-      const usable = /** @type {Key[]} */ (all.filter(({ refused }) => !refused));
-      ask(`The text contains ${all.length} keys. Which one?`, [
-        ...all.map((one) => /** @type {[string, () => void]} */ ([titleOf(one), () => accept(one)])),
-        ...(choose && usable.length > 1
-          ? [
-              /** @type {[string, () => void]} */ ([
-                `Save all ${usable.length}`,
-                () => {
-                  say();
-                  saveSeveral(usable, (type) =>
-                    SHAPES[type].some(({ name, required }) => name === 'bucket' && required),
-                  );
-                },
-              ]),
-            ]
-          : []),
-      ]);
-    };
-    const readFile = async (/** @type {File | undefined} */ chosen) => {
-      if (!chosen) return;
-      try {
-        await read(await decoded(chosen));
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error;
-        say('The file is not text in UTF-8 or UTF-16.');
-      }
-    };
-    // Typed text is complete when its author says so.
-    text.control.addEventListener('input', (event) => {
-      if (event instanceof InputEvent && event.inputType === 'insertFromPaste') void read(text.control.value);
-    });
-    file.addEventListener(
-      'change',
-      () =>
-        void readFile(file.files?.[0]).then(() => {
-          file.value = '';
-        }),
-    );
-    const box = h(
-      'div',
-      {
-        class: 'paste',
-        ondragover: (/** @type {DragEvent} */ event) => {
-          event.preventDefault();
-          box.classList.add('over');
-        },
-        ondragleave: () => box.classList.remove('over'),
-        ondrop: (/** @type {DragEvent} */ event) => {
-          event.preventDefault();
-          box.classList.remove('over');
-          const dropped = event.dataTransfer?.files[0];
-          void (dropped ? readFile(dropped) : read(event.dataTransfer?.getData('text') ?? ''));
-        },
-      },
-      text.row,
-      h(
-        'div',
-        { class: 'buttons' },
-        h(
-          'button',
-          { type: 'button', class: 'quiet', onclick: () => void read(text.control.value) },
-          'Fill in the fields',
-        ),
-        h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose file'),
-        h('span', { class: 'hint' }, 'or drop one here'),
+        h('span', null, `✓ ${titleOf(one)}: ${filled} filled.`),
+        button('✕', clear, { class: 'quiet', 'aria-label': 'Clear what was filled in' }),
       ),
-      file,
-      status,
+      this.#next,
+      one.needs && h('p', { class: 'note warn' }, said(one.needs)),
+      one.left_out && h('p', { class: 'hint' }, `Left out: ${one.left_out.join(', ')}.`),
     );
-    file.tabIndex = -1;
-    return box;
+    // With nothing left to fill in, Enter saves.
+    const next = this.#showNext()?.control ?? paste.box.closest('form')?.querySelector('[type="submit"]');
+    if (next instanceof HTMLElement) next.focus();
+    this.typed = true;
+  }
+
+  /** The fields beside the data. */
+  #saveFields() {
+    return {
+      namespace: field({
+        label: 'Namespace',
+        pointer: '/namespace',
+        required: true,
+        placeholder: 'imports/nightly',
+        mono: true,
+        list: 'namespaces',
+        value: this.query.get('namespace') ?? '',
+        hint: 'Jobs use this name. It cannot be changed later.',
+      }),
+      type: field({
+        label: 'Type',
+        pointer: '/type',
+        options: Object.entries(TYPE_NAMES).filter(
+          ([name]) => session.server().federation_issuer || !isKeyless(/** @type {CredentialType} */ (name)),
+        ),
+        value: 's3',
+        hint: 'Recognized from what you paste.',
+      }),
+      labels: field({
+        label: 'Labels',
+        pointer: '/labels',
+        rows: 2,
+        mono: true,
+        placeholder: 'team: data',
+        hint: 'One in each line: name: value.',
+        parse: (text) => (text.trim() ? readLabels(text) : undefined),
+      }),
+      description: field({ label: 'Description', pointer: '/description', maxlength: 500 }),
+      expires: field({
+        label: 'Expires',
+        pointer: '/expires_at',
+        type: 'datetime-local',
+        hint: 'When it expires at its issuer.',
+        parse: readTime,
+      }),
+      vend: field({
+        label: 'Jobs receive',
+        pointer: '/vend',
+        value: 'any',
+        options: [
+          ['any', 'Saved key or temporary credentials'],
+          ['short', 'Temporary credentials only'],
+        ],
+      }),
+    };
   }
 
   #save() {
-    const namespace = field({
-      label: 'Namespace',
-      pointer: '/namespace',
-      required: true,
-      placeholder: 'imports/nightly',
-      mono: true,
-      list: 'namespaces',
-      value: this.query.get('namespace') ?? '',
-      hint: 'Jobs use this name. It cannot be changed later.',
-    });
-    const type = field({
-      label: 'Type',
-      pointer: '/type',
-      options: Object.entries(TYPE_NAMES).filter(
-        ([name]) => session.server().federation_issuer || !isKeyless(/** @type {CredentialType} */ (name)),
-      ),
-      value: 's3',
-      hint: 'Recognized from what you paste.',
-    });
+    const fields = this.#saveFields();
+    const { namespace, type, expires, vend } = fields;
+    const verify = verifyBox();
+    const others = othersIn(namespace);
+    this.#more = Object.values(fields);
+    this.#expires = expires;
     const choose = (/** @type {CredentialType} */ chosen) => {
+      type.control.value = chosen;
       this.#choose(chosen);
       // A keyless credential has no saved key to issue, and is checked after its provider trust was set up.
       vend.row.hidden = isKeyless(chosen);
       if (verify) verify.row.hidden = isKeyless(chosen);
     };
     type.control.addEventListener('input', () => choose(/** @type {CredentialType} */ (type.control.value)));
-    const labels = field({
-      label: 'Labels',
-      pointer: '/labels',
-      rows: 2,
-      mono: true,
-      placeholder: 'team: data',
-      hint: 'One in each line: name: value.',
-      parse: (text) => (text.trim() ? readLabels(text) : undefined),
-    });
-    const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });
-    const expires = field({
-      label: 'Expires',
-      pointer: '/expires_at',
-      type: 'datetime-local',
-      hint: 'When it expires at its issuer.',
-      parse: readTime,
-    });
-    const vend = field({
-      label: 'Jobs receive',
-      pointer: '/vend',
-      value: 'any',
-      options: [
-        ['any', 'Saved key or temporary credentials'],
-        ['short', 'Temporary credentials only'],
-      ],
-    });
-    const verify = verifyBox();
-    const others = othersIn(namespace);
-    this.#more = [namespace, type, labels, description, expires, vend];
-    this.#expires = expires;
     this.#choose('s3');
     const idempotency = new Idempotency();
-    const paste = this.#paste((chosen) => {
-      type.control.value = chosen;
-      choose(chosen);
-    });
     const names = h('datalist', { id: 'namespaces' });
-    const rest = h(
-      'div',
-      { class: 'page-body', hidden: true },
-      names,
-      h('div', { class: 'pair' }, namespace.row, type.row),
-      others.note,
-      this.#shown,
-      h(
-        'details',
-        null,
-        h('summary', null, 'Labels, description, expiry'),
-        h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row),
-      ),
-      verify?.row ?? '',
-    );
-    const byHand = h(
-      'p',
-      null,
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          onclick: () => {
-            this.#reveal();
-            namespace.control.focus();
-          },
-        },
-        'Fill in by hand',
-      ),
-    );
+    const rest = this.#rest(fields, names, others.note, verify?.row);
+    const open = () => {
+      this.#reveal();
+      namespace.control.focus();
+    };
+    const byHand = h('p', null, button('Fill in by hand', open, { class: 'quiet' }));
     this.#reveal = (name = '') => {
       rest.hidden = false;
       byHand.hidden = true;
@@ -753,35 +731,12 @@ class CredentialForm extends Page {
     };
     const made = form({
       fields: () => this.#fields(),
-      content: [paste, byHand, rest],
+      content: [this.#paste(choose), byHand, rest],
       submit: () => (verify?.control.checked && !isKeyless(this.#type) ? 'Save and check' : 'Save'),
       busy: 'Saving…',
       send: async () => {
         if (!(await others.accepted())) return false;
-        const keyless = isKeyless(this.#type);
-        const body = {
-          type: this.#type,
-          namespace: namespace.read(),
-          data: this.#values(),
-          labels: labels.read(),
-          description: description.read(),
-          expires_at: expires.read(),
-          vend: keyless ? undefined : vend.read(),
-        };
-        const { body: saved } = await call(
-          'PATCH',
-          `/organization-vault${verify?.control.checked && !keyless ? '?verify=true' : ''}`,
-          { body, headers: idempotency.header(body) },
-        );
-        if (keyless) {
-          flash('Saved. Set up its provider trust next.');
-          go(`#/credentials/${saved.id}/trust`);
-          return true;
-        }
-        flash(
-          `Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`,
-        );
-        go(`#/credentials/${saved.id}`);
+        await this.#send(fields, Boolean(verify?.control.checked), idempotency);
         return true;
       },
       buttons: [h('a', { class: 'button', href: '#/credentials', 'data-discard': true }, 'Cancel')],
@@ -793,8 +748,60 @@ class CredentialForm extends Page {
     return made;
   }
 
+  /**
+   * What is hidden until something is pasted.
+   * @param {SaveFields} fields
+   * @param {HTMLElement} names
+   * @param {HTMLElement} others
+   * @param {HTMLElement | undefined} verify
+   */
+  #rest({ namespace, type, labels, description, expires, vend }, names, others, verify) {
+    return h(
+      'div',
+      { class: 'page-body', hidden: true },
+      names,
+      h('div', { class: 'pair' }, namespace.row, type.row),
+      others,
+      this.#shown,
+      h(
+        'details',
+        null,
+        h('summary', null, 'Labels, description, expiry'),
+        h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row),
+      ),
+      verify,
+    );
+  }
+
+  /**
+   * @param {SaveFields} fields
+   * @param {boolean} checks
+   * @param {Idempotency} idempotency
+   */
+  async #send({ namespace, labels, description, expires, vend }, checks, idempotency) {
+    const keyless = isKeyless(this.#type);
+    const body = {
+      type: this.#type,
+      namespace: namespace.read(),
+      data: this.#values(),
+      labels: labels.read(),
+      description: description.read(),
+      expires_at: expires.read(),
+      vend: keyless ? undefined : vend.read(),
+    };
+    const path = `/organization-vault${checks && !keyless ? '?verify=true' : ''}`;
+    const { body: saved } = await call('PATCH', path, { body, headers: idempotency.header(body) });
+    flash(
+      keyless
+        ? 'Saved. Set up its provider trust next.'
+        : `Saved. Its secrets are encrypted and are never shown again.${checks ? ' Check passed.' : ''}`,
+    );
+    go(`#/credentials/${saved.id}${keyless ? '/trust' : ''}`);
+  }
+
   /** @param {import('../parts/api.js').Credential} credential */
   #replace(credential) {
+    const keyless = isKeyless(credential.type);
     const expires = field({
       label: 'Expires',
       pointer: '/expires_at',
@@ -802,7 +809,6 @@ class CredentialForm extends Page {
       hint: 'When this data expires at its issuer.',
       parse: readTime,
     });
-    const keyless = isKeyless(credential.type);
     const stage = field({
       label: 'Jobs use it',
       pointer: '/stage',
@@ -818,47 +824,21 @@ class CredentialForm extends Page {
     this.#more = [expires, stage];
     this.#expires = expires;
     const idempotency = new Idempotency();
-    const staged = credential.staged_version;
     const made = form({
       fields: () => this.#fields(),
-      content: keyless
-        ? [
-            h(
-              'p',
-              { class: 'hint' },
-              `Data is replaced as a whole. Another ${TRUSTING[credential.type]} must trust the same subject.`,
-            ),
-            this.#shown,
-            h('div', { class: 'pair' }, stage.row, expires.row),
-          ]
-        : [
-            rotationSteps(0),
-            h(
-              'p',
-              { class: 'hint' },
-              'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.',
-            ),
-            staged &&
-              h(
-                'p',
-                { class: 'note warn' },
-                `Version ${staged} is already staged. Another staged version replaces it.`,
-              ),
-            this.#paste(null),
-            this.#shown,
-            h('div', { class: 'pair' }, stage.row, expires.row),
-            verify?.row,
-          ],
+      content: [
+        ...this.#replaceIntro(credential),
+        this.#shown,
+        h('div', { class: 'pair' }, stage.row, expires.row),
+        verify?.row,
+      ],
       submit: 'Save as a new version',
       busy: 'Saving…',
       send: async () => {
         const body = { data: this.#values(), expires_at: expires.read(), stage: stage.read() };
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
-        const { body: made } = await call(
-          'POST',
-          `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`,
-          { body, headers },
-        );
+        const path = `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`;
+        const { body: made } = await call('POST', path, { body, headers });
         flash(
           stage.read()
             ? `Version ${made.version} is staged. Jobs still use the current ${keyless ? 'data' : 'key'}.`
@@ -871,6 +851,25 @@ class CredentialForm extends Page {
     });
     made.classList.add('page-form');
     return made;
+  }
+
+  /** @param {import('../parts/api.js').Credential} credential */
+  #replaceIntro({ type, staged_version: staged }) {
+    if (isKeyless(type)) {
+      const text = `Data is replaced as a whole. Another ${TRUSTING[type]} must trust the same subject.`;
+      return [h('p', { class: 'hint' }, text)];
+    }
+    return [
+      rotationSteps(0),
+      h(
+        'p',
+        { class: 'hint' },
+        'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.',
+      ),
+      staged &&
+        h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
+      this.#paste(null),
+    ];
   }
 
   /** Another user changed the credential in the meantime. */

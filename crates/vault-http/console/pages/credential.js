@@ -1,37 +1,36 @@
 // One credential: its facts, usage, versions and activity.
 
 import { Problem, call, query } from '../parts/api.js';
-import { announce, go, h } from '../parts/dom.js';
-import { count, field, form, readTime, writeTime } from '../parts/forms.js';
-import { Page, badge, confirm, exactTime, flash, live, menu, openDialog, time } from '../parts/parts.js';
+import { announce, button, go, h } from '../parts/dom.js';
+import { count } from '../parts/forms.js';
+import { Page, badge, confirm, flash, later, live, menu, time } from '../parts/parts.js';
 import { facts, strip, table } from '../parts/blocks.js';
 import { copyButton } from '../parts/copy.js';
 import { check } from '../parts/checking.js';
 import { connectJob } from '../parts/connect.js';
-import { TYPE_NAMES, isKeyless, labels, load, place } from './credentials.js';
-import { readLabels } from './credential-form.js';
-import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from '../rules/denied.js';
-import { healthBadge, healthText } from '../parts/health.js';
-import { loadAll } from '../parts/list.js';
+import { labels, load } from '../parts/credential.js';
+import { editCredential } from '../parts/credential-edit.js';
+import { storyPanel } from '../parts/credential-story.js';
+import { deniedNote, permitted, usagePanel } from '../parts/credential-usage.js';
+import { healthBadge } from '../parts/health.js';
 import { providerTrust } from './provider-trust.js';
 import * as session from '../parts/session.js';
 import { tabs } from '../parts/tabs.js';
-import { holders } from '../rules/usage.js';
-import { Names, sentence, who } from '../parts/words.js';
+import { Names, who } from '../parts/words.js';
+import { TYPE_NAMES, isKeyless, place } from '../rules/credentials.js';
+import { healthText } from '../rules/health.js';
+import { users, waiting } from '../rules/holders.js';
 
 /**
  * @typedef {import('../parts/api.js').Credential} Credential
  * @typedef {import('../parts/api.js').Version} Version
- * @typedef {import('../parts/api.js').Use} Use
+ * @typedef {import('../parts/api.js').Holder} Holder
+ * @typedef {import('../parts/api.js').Namespace} Namespace
  */
 
-/** Entries of the audit log that the activity is made of. */
-const STORY = '200';
 /** How often and how many times a page is loaded again for what the server has not recorded yet, in milliseconds. */
 const AGAIN = 1000;
 const TIMES_AGAIN = 20;
-/** Namespaces that are searched. */
-const NAMESPACES = 5000;
 /** A credential that was used within this number of days is deleted only after its namespace is typed. */
 const IN_USE = 30;
 
@@ -78,8 +77,8 @@ function plain(value) {
 
 class CredentialPage extends Page {
   #etag = '';
-  /** @type {Use[]} */
-  #uses = [];
+  /** @type {Holder[]} */
+  #holders = [];
   #again = 0;
 
   label() {
@@ -97,81 +96,21 @@ class CredentialPage extends Page {
       found = await Promise.all([
         load(this.params[0] ?? ''),
         call('GET', `${this.#path}/versions`),
-        writes ? call('GET', `${this.#path}/activations?limit=1000`) : { body: [], next: null },
+        writes ? call('GET', `${this.#path}/holders`) : { body: [] },
       ]);
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 404) throw error;
-      return [
-        h('p', { class: 'empty' }, 'This credential does not exist. It may have been deleted.'),
-        h(
-          'p',
-          { class: 'buttons' },
-          h('a', { class: 'button primary', href: '#/credentials' }, 'All credentials'),
-          session.isAdmin() &&
-            h('a', { class: 'button', href: `#/audit${query({ subject: this.params[0] })}` }, 'Search the audit'),
-        ),
-      ];
+      return this.#missing();
     }
-    const [{ credential, etag }, { body: versions }, { body: uses, next }] = found;
+    const [{ credential, etag }, { body: versions }, { body: holders }] = found;
     this.#etag = etag;
-    this.#uses = uses;
-    const { id, namespace } = credential;
+    this.#holders = holders;
+    const { namespace } = credential;
     this.heading(namespace);
-    const parts = namespace.split('/').slice(0, -1);
-    this.crumbs(
-      h('a', { href: '#/credentials' }, 'Credentials'),
-      ' /',
-      ...parts.flatMap((part, index) => [
-        ' ',
-        h(
-          'a',
-          { href: `#/credentials${query({ namespace: `${parts.slice(0, index + 1).join('/')}/` })}`, translate: 'no' },
-          part,
-        ),
-        ' /',
-      ]),
-    );
-    const names = session.isAdmin() ? Names.load({ credentials: false }) : null;
-    const [frozen, freezes, others, denied, integrations] = await Promise.all([
-      this.#frozen(credential),
-      this.#freezes(credential),
-      call('GET', `/organization-vault${query({ namespace, limit: '2' })}`),
-      this.#denied(credential, names),
-      this.#permitted(credential),
-    ]);
-    const freeze = freezes.find(({ action }) => action === 'namespace.frozen');
-    const staged = credential.staged_version;
-    if (this.once('connect') && writes) queueMicrotask(() => connectJob(credential, integrations));
-    const connect = h(
-      'button',
-      { type: 'button', onclick: () => connectJob(credential, integrations) },
-      'Connect a job',
-    );
-    this.actions(
-      writes &&
-        h(
-          'a',
-          { class: 'button primary', href: `#/credentials/${id}/${staged ? 'rotate' : 'replace'}` },
-          staged ? 'Continue rotation' : isKeyless(credential.type) ? 'Change data' : 'Rotate the key',
-        ),
-      writes && connect,
-      writes &&
-        menu(namespace, [
-          h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
-          !isKeyless(credential.type) &&
-            h('button', { type: 'button', onclick: () => go(`#/credentials/${id}/match`) }, 'Compare'),
-          h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
-          h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'),
-        ]),
-    );
-    /** @type {[string, string, import('../parts/dom.js').Child[]][]} */
-    const panels = [
-      ['versions', 'Versions', [this.#versions(versions)]],
-      ['activity', 'Activity', [await this.#story(credential, versions, freezes, names)]],
-      ['details', 'Details', [this.#details(credential)]],
-    ];
-    if (isKeyless(credential.type)) panels.unshift(['trust', 'Provider trust', await providerTrust(id)]);
-    if (writes) panels.unshift(['usage', 'Usage', this.#usage(next !== null, integrations)]);
+    this.#way(namespace);
+    /** @type {{body: Namespace[]}} */
+    const { body } = await call('GET', `/namespaces${query({ namespace })}`);
+    this.#offer(credential);
     return [
       h(
         'p',
@@ -180,37 +119,115 @@ class CredentialPage extends Page {
         ' ',
         labels(credential),
       ),
-      this.#unfinished(credential, versions),
-      credential.damaged &&
+      ...this.#notes(credential, body[0]),
+      this.#strip(credential, versions),
+      tabs(this, namespace, this.#panels(credential, versions)),
+    ];
+  }
+
+  #missing() {
+    const search = `#/audit${query({ subject: this.params[0] })}`;
+    return [
+      h('p', { class: 'empty' }, 'This credential does not exist. It may have been deleted.'),
+      h(
+        'p',
+        { class: 'buttons' },
+        h('a', { class: 'button primary', href: '#/credentials' }, 'All credentials'),
+        session.isAdmin() && h('a', { class: 'button', href: search }, 'Search the audit'),
+      ),
+    ];
+  }
+
+  /** @param {string} namespace */
+  #way(namespace) {
+    const parts = namespace.split('/').slice(0, -1);
+    const href = (/** @type {number} */ length) =>
+      `#/credentials${query({ namespace: `${parts.slice(0, length).join('/')}/` })}`;
+    this.crumbs(
+      h('a', { href: '#/credentials' }, 'Credentials'),
+      ' /',
+      ...parts.flatMap((part, index) => [' ', h('a', { href: href(index + 1), translate: 'no' }, part), ' /']),
+    );
+  }
+
+  /**
+   * What can be done with the credential.
+   * @param {Credential} credential
+   */
+  #offer(credential) {
+    if (!session.mayWrite()) return;
+    const { id, namespace, type } = credential;
+    const connect = async () => connectJob(credential, await permitted(namespace));
+    if (this.once('connect')) void connect();
+    const open = this.#isOpen(credential);
+    this.actions(
+      h(
+        'a',
+        { class: 'button primary', href: `#/credentials/${id}/${open ? 'rotate' : 'replace'}` },
+        open ? 'Continue rotation' : isKeyless(type) ? 'Change data' : 'Rotate the key',
+      ),
+      button('Connect a job', connect),
+      menu(namespace, [
+        button('Check now', () => this.#check()),
+        !isKeyless(type) && button('Compare', () => go(`#/credentials/${id}/match`)),
+        button('Edit', () => this.#edit(credential)),
+        button('Delete', () => this.#delete(credential), { class: 'danger' }),
+      ]),
+    );
+  }
+
+  /**
+   * Whether a rotation is not finished: a version is staged, or the old key is kept.
+   * @param {Credential} credential
+   */
+  #isOpen({ type, version, staged_version: staged, previous_version: previous }) {
+    return staged !== undefined || (previous !== undefined && previous < version && !isKeyless(type));
+  }
+
+  /**
+   * @param {Credential} credential
+   * @param {Version[]} versions
+   */
+  #panels(credential, versions) {
+    const { id, type } = credential;
+    const story = () => storyPanel(credential, versions, () => this.#loadAgain());
+    return [
+      ...(session.mayWrite()
+        ? [{ name: 'usage', heading: 'Usage', content: () => later(() => usagePanel(credential, this.#holders)) }]
+        : []),
+      ...(isKeyless(type)
+        ? [{ name: 'trust', heading: 'Provider trust', content: () => later(() => providerTrust(id)) }]
+        : []),
+      { name: 'versions', heading: 'Versions', content: () => this.#versions(versions) },
+      { name: 'activity', heading: 'Activity', content: () => later(story) },
+      { name: 'details', heading: 'Details', content: () => this.#details(credential) },
+    ];
+  }
+
+  /**
+   * @param {Credential} credential
+   * @param {Namespace | undefined} space
+   */
+  #notes(credential, space) {
+    const { id, namespace, damaged } = credential;
+    return [
+      this.#unfinished(credential),
+      damaged &&
         h(
           'p',
           { class: 'note bad' },
           'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.',
         ),
-      frozen &&
-        h(
-          'p',
-          { class: 'note warn' },
-          `The namespace ${namespace} was frozen `,
-          live('relative', frozen),
-          freeze ? [' by ', who(freeze, (await names) ?? new Names())] : [],
-          ...(session.isAdmin()
-            ? [
-                '. Its jobs are denied until it is thawed. ',
-                h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces'),
-              ]
-            : ['. Its jobs are denied until an admin thaws it.']),
-        ),
-      denied,
-      others.body.length > 1 &&
+      space?.frozen_at && frozenNote(namespace, space.frozen_at),
+      session.isAdmin() && later(() => deniedNote(namespace), ''),
+      space &&
+        space.credentials > 1 &&
         h(
           'p',
           { class: 'note' },
           `${namespace} has several credentials. Its jobs must select one: `,
           h('code', null, `--id ${id}`),
         ),
-      this.#strip(credential, versions, next !== null),
-      tabs(this, namespace, panels),
     ];
   }
 
@@ -218,67 +235,47 @@ class CredentialPage extends Page {
    * Whether it works, who uses it, when it expires, and how old its key is.
    * @param {Credential} credential
    * @param {Version[]} versions
-   * @param {boolean} partial
    */
-  #strip(credential, versions, partial) {
-    const { id, health, expires_at: expires, last_activated_at: last } = credential;
-    const writes = session.mayWrite();
-    const jobs = new Set(this.#uses.map(({ integration }) => integration)).size;
+  #strip(credential, versions) {
+    const { health, type } = credential;
     const saved = versions.find(({ state }) => state === 'current')?.created_at;
-    const checked = health.reason ? [healthText(health), ' '] : [];
+    const checked = health.checked_at
+      ? ['Checked ', live('relative', health.checked_at)]
+      : [session.mayWrite() ? button('Check', () => this.#check(), { class: 'quiet' }) : 'never checked'];
     return strip([
-      [
-        'Health',
-        healthBadge(health),
-        [
-          ...checked,
-          health.checked_at
-            ? ['Checked ', live('relative', health.checked_at)]
-            : writes
-              ? h('button', { type: 'button', class: 'quiet', onclick: () => void this.#check() }, 'Check')
-              : 'never checked',
-        ].flat(),
-      ],
-      [
-        'Usage',
-        jobs
-          ? `${count(jobs, 'job')}, ${count(this.#uses.length, 'run')}${partial ? ' or more' : ''}`
-          : last
-            ? live('relative', last)
-            : 'Not used yet',
-        last ? (jobs ? ['in 30 days, last ', live('relative', last)] : ['last use']) : [],
-      ],
-      [
-        'Expires',
-        expires ? live('deadline', expires, Date.parse(expires) < Date.now() ? 'over' : '') : 'Not set',
-        [
-          writes &&
-            h(
-              'button',
-              {
-                type: 'button',
-                class: 'quiet',
-                'aria-label': expires ? 'Change the expiry' : 'Set the expiry',
-                onclick: () => this.#edit(credential, 'expires'),
-              },
-              expires ? 'Change' : 'Set',
-            ),
-        ],
-      ],
-      [
-        isKeyless(credential.type) ? 'Data' : 'Key',
-        saved ? [live('relative', saved)].map((text) => h('span', null, 'Saved ', text))[0] : '',
-        [
-          writes &&
-            !credential.staged_version &&
-            h(
-              'a',
-              { class: 'button quiet', href: `#/credentials/${id}/replace` },
-              isKeyless(credential.type) ? 'Change' : 'Rotate',
-            ),
-        ],
-      ],
+      { name: 'Health', value: healthBadge(health), more: [health.reason && `${healthText(health)} `, ...checked] },
+      this.#usageFact(credential),
+      this.#expiryFact(credential),
+      {
+        name: isKeyless(type) ? 'Data' : 'Key',
+        value: saved ? h('span', null, 'Saved ', live('relative', saved)) : '',
+        more: [],
+      },
     ]);
+  }
+
+  /** @param {Credential} credential */
+  #usageFact({ last_activated_at: last }) {
+    const jobs = users(this.#holders);
+    const runs = jobs.reduce((sum, { runs }) => sum + runs, 0);
+    if (!last) return { name: 'Usage', value: 'Not used yet', more: [] };
+    if (!jobs.length) return { name: 'Usage', value: live('relative', last), more: ['last use'] };
+    const value = `${count(jobs.length, 'job')}, ${count(runs, 'run')}`;
+    return { name: 'Usage', value, more: ['in 30 days, last ', live('relative', last)] };
+  }
+
+  /** @param {Credential} credential */
+  #expiryFact(credential) {
+    const { expires_at: at } = credential;
+    const [verb, name] = at ? ['Change', 'Change the expiry'] : ['Set', 'Set the expiry'];
+    return {
+      name: 'Expires',
+      value: at ? live('deadline', at, Date.parse(at) < Date.now() ? 'over' : '') : 'Not set',
+      more: [
+        session.mayWrite() &&
+          button(verb, () => this.#edit(credential, 'expires'), { class: 'quiet', 'aria-label': name }),
+      ],
+    };
   }
 
   /** Loads the page again soon, for what the server has not recorded yet. */
@@ -291,170 +288,25 @@ class CredentialPage extends Page {
   }
 
   /**
-   * A rotation whose old version is still kept, with the way back to it.
+   * A rotation whose other version is still kept, with the way to it.
    * @param {Credential} credential
-   * @param {Version[]} versions
    */
-  #unfinished({ id, type, staged_version: staged, version }, versions) {
-    const previous = versions.find(({ state }) => state === 'previous');
+  #unfinished({ id, type, staged_version: staged, previous_version: previous, version }) {
     if (!previous || staged || isKeyless(type) || !session.mayWrite()) return null;
-    const waiting = holders(this.#uses, version);
-    const last = waiting
-      .map(({ until }) => until)
-      .sort()
-      .at(-1);
+    const open = waiting(this.#holders);
+    const back = previous > version;
     return h(
       'p',
       { class: 'note warn' },
-      h('strong', null, 'Rotation not finished.'),
-      last
-        ? [
-            ` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `,
-            live('until', last),
-            '.',
-          ]
-        : ` No job can use version ${previous.version} any more.`,
+      h('strong', null, back ? `Rolled back to version ${version}.` : 'Rotation not finished.'),
+      open.flatMap(({ job, version: held, until }) => [
+        ` ${job} may use version ${held} until `,
+        live('until', until),
+        '.',
+      ]),
+      !open.length && ` No job can use version ${previous} any more.`,
       ' ',
-      h('a', { href: `#/credentials/${id}/rotate` }, 'Continue'),
-    );
-  }
-
-  /**
-   * The integrations whose patterns match the namespace, for admins.
-   * @param {Credential} credential
-   */
-  async #permitted({ namespace }) {
-    if (!session.isAdmin()) return [];
-    const { body } = await call('GET', '/integrations?limit=1000');
-    return /** @type {import('../parts/api.js').Integration[]} */ (body).filter(({ namespaces }) =>
-      matches(namespaces, namespace),
-    );
-  }
-
-  /**
-   * Jobs that were denied this namespace lately, for admins.
-   * @param {Credential} credential
-   * @param {Promise<Names> | null} loading
-   */
-  async #denied({ namespace }, loading) {
-    if (!loading) return null;
-    const [{ body }, names] = await Promise.all([
-      call('GET', `/audit${query({ namespace, actor: 'integration', since: deniedSince(), limit: '1000' })}`),
-      loading,
-    ]);
-    const found = denials(body);
-    if (!found.length) return null;
-    return h(
-      'div',
-      { class: 'note warn' },
-      h(
-        'p',
-        null,
-        h('strong', null, `Denied in the last ${DENIED_DAYS} days: `),
-        found.flatMap(({ integration, action, count: times, last }, index) => [
-          index ? ', ' : '',
-          names.shown('integration', integration),
-          ` (${DENIED[action]}) ${times}×, last `,
-          live('relative', last),
-        ]),
-        '. ',
-        h('a', { href: `#/audit${query({ namespace, actor: 'integration' })}` }, 'See attempts'),
-      ),
-    );
-  }
-
-  /**
-   * Since when the namespace has been frozen.
-   * @param {Credential} credential
-   */
-  async #frozen({ namespace }) {
-    const { rows } = /** @type {{rows: import('../parts/api.js').Namespace[]}} */ (
-      await loadAll('/namespaces', NAMESPACES)
-    );
-    return rows.find((one) => one.namespace === namespace)?.frozen_at;
-  }
-
-  /**
-   * When the namespace was frozen and thawed, newest first, for admins.
-   * @param {Credential} credential
-   * @returns {Promise<import('../parts/api.js').AuditEntry[]>}
-   */
-  async #freezes({ namespace }) {
-    if (!session.isAdmin()) return [];
-    return (
-      await call('GET', `/audit${query({ namespace, action: ['namespace.frozen', 'namespace.thawed'], limit: '50' })}`)
-    ).body;
-  }
-
-  /**
-   * The activity of the credential, newest first: for admins from the audit log, for others from its versions and uses.
-   * @param {Credential} credential
-   * @param {Version[]} versions
-   * @param {import('../parts/api.js').AuditEntry[]} freezes of its namespace
-   * @param {Promise<Names> | null} loading
-   */
-  async #story(credential, versions, freezes, loading) {
-    /** @type {[string, import('../parts/dom.js').Child | import('../parts/dom.js').Child[]][]} */
-    let events = [];
-    if (loading) {
-      const [{ body, next }, names] = await Promise.all([
-        call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`),
-        loading,
-      ]);
-      const since = next ? body.at(-1).at : credential.created_at;
-      const entries = [...body, ...freezes.filter(({ at }) => at >= since)].sort((one, other) =>
-        `${other.at} ${other.id}`.localeCompare(`${one.at} ${one.id}`),
-      );
-      const listed = merged(
-        entries.filter(
-          (/** @type {import('../parts/api.js').AuditEntry} */ { action }) =>
-            !['credential.shown', 'activation.started', 'activation.renewal-started'].includes(action),
-        ),
-      );
-      events = listed.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
-      if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
-    }
-    // The audit log contains an entry about a second after its cause.
-    const early = session.isAdmin() && !events.length;
-    if (early) this.#loadAgain();
-    if (early || !session.isAdmin()) {
-      /** @type {import('../parts/api.js').Use[]} */
-      const uses = this.#uses.slice(0, Number(STORY));
-      events = [
-        ...mergedUses(uses).map(
-          ({ integration, at, purpose, count: times }) =>
-            /** @type {[string, string]} */ ([
-              at,
-              `${integration} used it${times > 1 ? `, ${times}×` : ''}${purpose ? `, for “${purpose}”` : ''}.`,
-            ]),
-        ),
-        ...versions.map(
-          ({ version, created_at: at }) =>
-            /** @type {[string, string]} */ ([at, version === 1 ? 'It was saved.' : `Version ${version} was saved.`]),
-        ),
-        ...versions.flatMap(({ version, health }) =>
-          health?.checked_at
-            ? [
-                /** @type {[string, string]} */ ([
-                  health.checked_at,
-                  `Version ${version} was checked: ${health.state === 'healthy' ? 'passed' : 'failed'}.`,
-                ]),
-              ]
-            : [],
-        ),
-        ...(credential.last_activated_at && !uses.length
-          ? [/** @type {[string, string]} */ ([credential.last_activated_at, 'A job used it last.'])]
-          : []),
-        ...(versions.some(({ version }) => version === 1)
-          ? []
-          : [/** @type {[string, string]} */ ([credential.created_at, 'It was saved.'])]),
-      ];
-      events.sort(([one], [other]) => other.localeCompare(one));
-    }
-    return h(
-      'ol',
-      { class: 'story' },
-      events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text))),
+      h('a', { href: `#/credentials/${id}/rotate` }, back ? 'Open' : 'Continue'),
     );
   }
 
@@ -463,182 +315,94 @@ class CredentialPage extends Page {
     const { information = {} } = credential;
     const known = Object.entries(information).filter(([name]) => !['secrets', 'fingerprint'].includes(name));
     return facts([
-      ...known.map(
-        ([name, value]) =>
-          /** @type {[string, any]} */ ([
-            NAMES[name] ?? name,
-            name === 'expires_at' ? time(value) : h('code', null, plain(value)),
-          ]),
-      ),
-      [
-        'Secrets',
-        (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ') || 'none',
-      ],
-      ['Fingerprint', h('code', null, information.fingerprint ?? '')],
-      ['Expires', time(credential.expires_at, 'not set')],
-      [
-        'Jobs receive',
-        credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials',
-      ],
-      ['Last used', time(credential.last_activated_at)],
-      ['Created', time(credential.created_at)],
-      ['Changed', time(credential.updated_at)],
-      ['ID', [h('code', null, credential.id), ' ', copyButton(credential.id, 'the ID')]],
+      ...known.map(([name, value]) => ({
+        name: NAMES[name] ?? name,
+        value: name === 'expires_at' ? time(value) : h('code', null, plain(value)),
+      })),
+      {
+        name: 'Secrets',
+        value:
+          (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ') || 'none',
+      },
+      { name: 'Fingerprint', value: h('code', null, information.fingerprint ?? '') },
+      { name: 'Expires', value: time(credential.expires_at, 'not set') },
+      {
+        name: 'Jobs receive',
+        value: credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials',
+      },
+      { name: 'Last used', value: time(credential.last_activated_at) },
+      { name: 'Created', value: time(credential.created_at) },
+      { name: 'Changed', value: time(credential.updated_at) },
+      { name: 'ID', value: [h('code', null, credential.id), ' ', copyButton(credential.id, 'the ID')] },
     ]);
   }
 
   /** @param {Version[]} versions */
   #versions(versions) {
     const writes = session.mayWrite();
-    /** @type {[string, (version: Version) => any][]} */
+    /** @type {import('../parts/blocks.js').TableColumn<Version>[]} */
     const columns = [
-      ['Version', ({ version }) => `Version ${version}`],
-      ['State', ({ state }) => badge(state, { current: 'good', staged: 'warn', previous: 'plain' }[state])],
-      ['Health', ({ health }) => (health ? healthBadge(health) : h('span', { class: 'muted' }, 'unchecked'))],
-      ['Fingerprint', ({ information }) => h('code', null, information?.fingerprint ?? '')],
-      ['Saved', ({ created_at: at }) => time(at)],
+      { heading: 'Version', cell: ({ version }) => `Version ${version}` },
+      {
+        heading: 'State',
+        cell: ({ state }) => badge(state, { current: 'good', staged: 'warn', previous: 'plain' }[state]),
+      },
+      {
+        heading: 'Health',
+        cell: ({ health }) => (health ? healthBadge(health) : h('span', { class: 'muted' }, 'unchecked')),
+      },
+      { heading: 'Fingerprint', cell: ({ information }) => h('code', null, information?.fingerprint ?? '') },
+      { heading: 'Saved', cell: ({ created_at: at }) => time(at) },
+      ...(writes
+        ? [{ heading: '(Actions)', cell: (/** @type {Version} */ version) => this.#versionButtons(version) }]
+        : []),
     ];
-    if (writes) columns.push(['(Actions)', (version) => this.#versionButtons(version)]);
     return table('Versions', columns, versions, 'No versions.');
   }
 
   /** @param {Version} version */
   #versionButtons({ version, state }) {
-    const check = h(
-      'button',
-      {
-        type: 'button',
-        class: 'quiet',
-        'aria-label': `Check version ${version}`,
-        onclick: () => void this.#check(version),
-      },
-      'Check',
-    );
+    const quiet = (/** @type {string} */ name, /** @type {string} */ what, /** @type {() => unknown} */ act) =>
+      button(name, act, {
+        class: name === 'Delete' ? 'quiet danger' : 'quiet',
+        'aria-label': `${what} version ${version}`,
+      });
+    const check = quiet('Check', 'Check', () => this.#check(version));
     if (state === 'current') return h('div', { class: 'buttons' }, check);
     const [verb, what] = state === 'previous' ? ['Roll back', 'Roll back to'] : ['Promote', 'Promote'];
-    return h(
-      'div',
-      { class: 'buttons' },
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          'aria-label': `${what} version ${version}`,
-          onclick: () =>
-            confirm({
-              heading: `${what} version ${version}?`,
-              danger: false,
-              submit: verb,
-              busy: 'One moment…',
-              text: ['Jobs use this version from their next run. The current version is kept, so you can roll back.'],
-              act: () =>
-                this.#change('POST', '/promote', `Version ${version} is current. Jobs use it from their next run.`, {
-                  version,
-                }),
-            }),
-        },
-        verb,
-      ),
-      check,
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet danger',
-          'aria-label': `Delete version ${version}`,
-          onclick: () =>
-            confirm({
-              heading: `Delete version ${version}?`,
-              submit: 'Delete',
-              busy: 'Deleting…',
-              text: ['Its data key is destroyed: no one can restore this version.'],
-              act: () => this.#change('DELETE', `/versions/${version}`, `Version ${version} is deleted.`),
-            }),
-        },
-        'Delete',
-      ),
-    );
+    const done = `Version ${version} is current. Jobs use it from their next run.`;
+    const promote = () =>
+      confirm({
+        heading: `${what} version ${version}?`,
+        danger: false,
+        submit: verb,
+        busy: 'One moment…',
+        text: ['Jobs use this version from their next run. The current version is kept, so you can roll back.'],
+        act: () => this.#change('POST', '/promote', done, { version }),
+      });
+    const destroy = () =>
+      confirm({
+        heading: `Delete version ${version}?`,
+        submit: 'Delete',
+        busy: 'Deleting…',
+        text: [this.#heldNote(version), 'Its data key is destroyed: no one can restore this version.'],
+        act: () => this.#change('DELETE', `/versions/${version}`, `Version ${version} is deleted.`),
+      });
+    return h('div', { class: 'buttons' }, quiet(verb, what, promote), check, quiet('Delete', 'Delete', destroy));
   }
 
   /**
-   * The jobs that used the credential, one row for each, and the log of all uses.
-   * @param {boolean} partial
-   * @param {import('../parts/api.js').Integration[]} permitted those whose patterns match the namespace
-   * @returns {import('../parts/dom.js').Child[]}
+   * Who may still use a version.
+   * @param {number} version
    */
-  #usage(partial, permitted) {
-    const shown = (/** @type {string} */ name) => {
-      const id = permitted.find((one) => one.name === name)?.id;
-      return id ? h('a', { href: `#/integrations/${id}` }, name) : name;
-    };
-    const access =
-      session.isAdmin() &&
-      h(
-        'p',
-        null,
-        permitted.length
-          ? [
-              'Can use it: ',
-              ...permitted.flatMap(({ name, state }, index) => [
-                index ? ', ' : '',
-                shown(name),
-                state === 'active' ? '' : ` (${state})`,
-              ]),
-              '.',
-            ]
-          : 'No integration can use it.',
-      );
-    /** @type {Map<string, Use[]>} */
-    const byJob = new Map();
-    for (const use of this.#uses) byJob.set(use.integration, [...(byJob.get(use.integration) ?? []), use]);
-    const times = (/** @type {Map<string, number>} */ found) =>
-      [...found].map(([name, number]) => (found.size > 1 ? `${name} (${number})` : name)).join(', ');
-    const counted = (/** @type {Use[]} */ uses, /** @type {(use: Use) => string | undefined} */ of) => {
-      /** @type {Map<string, number>} */
-      const found = new Map();
-      for (const name of uses.map(of)) if (name) found.set(name, (found.get(name) ?? 0) + 1);
-      return times(found);
-    };
-    return [
-      table(
-        'Usage in the last 30 days',
-        [
-          ['Integration', ([name]) => shown(name)],
-          ['Uses in 30 days', ([, uses]) => `${uses.length.toLocaleString('en')}${partial ? ' or more' : ''}`],
-          ['Last', ([, [last]]) => time(last?.at)],
-          [
-            'Received',
-            ([, uses]) => counted(uses, ({ form }) => (form === 'raw' ? 'saved key' : 'temporary credentials')),
-          ],
-          ['Purpose', ([, uses]) => counted(uses, ({ purpose }) => purpose)],
-          ['Workload', ([, uses]) => counted(uses, ({ workload }) => workload) || null],
-        ],
-        [...byJob],
-        'No job has used it in the last 30 days.',
-      ),
-      access,
-      this.#uses.length > 0 &&
-        h(
-          'details',
-          null,
-          h('summary', null, 'Log'),
-          table(
-            'All uses',
-            [
-              ['When', ({ at }) => time(at)],
-              ['Integration', ({ integration }) => integration],
-              ['Version', ({ version }) => version],
-              ['Received', ({ form }) => (form === 'raw' ? 'saved key' : 'temporary credentials')],
-              ['Purpose', ({ purpose }) => purpose ?? ''],
-              ['Workload', ({ workload }) => h('span', { class: 'long' }, workload ?? '')],
-            ],
-            this.#uses.slice(0, 200),
-            '',
-          ),
-          this.#uses.length > 200 && h('p', { class: 'hint' }, 'The newest 200 are listed.'),
-        ),
-    ];
+  #heldNote(version) {
+    const held = waiting(this.#holders).filter((one) => one.version === version);
+    if (!held.length) return null;
+    return h(
+      'p',
+      { class: 'note warn' },
+      held.flatMap(({ job, until }) => [`${job} may use it until `, live('until', until), '. ']),
+    );
   }
 
   /**
@@ -660,148 +424,16 @@ class CredentialPage extends Page {
 
   /**
    * @param {Credential} credential
-   * @param {'description' | 'expires'} [first] the field that gets the focus
+   * @param {import('../parts/credential-edit.js').First} [first] the field that gets the focus
    */
-  #edit(credential, first = 'description') {
-    const before = credential.labels ?? {};
-    const text = Object.entries(before)
-      .map(([name, value]) => `${name}: ${value}`)
-      .join('\n');
-    const keyless = isKeyless(credential.type);
-    const fields = {
-      description: field({
-        label: 'Description',
-        pointer: '/description',
-        maxlength: 500,
-        value: credential.description ?? '',
-      }),
-      labels: field({
-        label: 'Labels',
-        pointer: '/labels',
-        rows: 3,
-        mono: true,
-        value: text,
-        hint: 'One in each line: name: value.',
-        parse: readLabels,
-      }),
-      expires: field({
-        label: 'Expires',
-        pointer: '/expires_at',
-        type: 'datetime-local',
-        value: writeTime(credential.expires_at),
-        hint: 'When the current data expires at its issuer.',
-        parse: readTime,
-      }),
-      vend: field({
-        label: 'Jobs receive',
-        pointer: '/vend',
-        value: credential.vend,
-        options: [
-          ['any', 'Saved key or temporary credentials'],
-          ['short', 'Temporary credentials only'],
-        ],
-      }),
-    };
-    const expiresBefore = fields.expires.text();
-    openDialog('Edit', (close) => [
-      form({
-        fields: () => Object.values(fields),
-        content: Object.values(fields)
-          .filter((one) => one !== fields.vend || !keyless)
-          .map(({ row }) => row),
-        submit: 'Save',
-        busy: 'Saving…',
-        send: async () => {
-          const labels = fields.labels.read();
-          const removed = Object.fromEntries(
-            Object.keys(before)
-              .filter((name) => !(name in labels))
-              .map((name) => [name, null]),
-          );
-          const body = {
-            labels: { ...labels, ...removed },
-            description: fields.description.read() ?? (credential.description === undefined ? undefined : null),
-            expires_at: fields.expires.text() === expiresBefore ? undefined : (fields.expires.read() ?? null),
-            vend: fields.vend.read() === credential.vend ? undefined : fields.vend.read(),
-          };
-          await this.#change('PATCH', '', 'Saved.', body);
-          close();
-        },
-        buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-        explain: ({ code }) => (code === 'precondition-failed' ? this.#conflict(credential, close) : null),
-      }),
-    ]);
-    fields[first].control.focus();
-  }
-
-  /**
-   * What another user changed after an edit was opened, and the ways to continue.
-   * @param {Credential} before
-   * @param {() => void} close
-   */
-  #conflict(before, close) {
-    const box = h('span', null, 'Loading the other change…');
-    void load(before.id).then(
-      ({ credential: now, etag }) => {
-        const labelsOf = (/** @type {Credential} */ { labels: all = {} }) =>
-          Object.entries(all)
-            .sort()
-            .map(([name, value]) => `${name}: ${value}`)
-            .join(', ');
-        /** @type {[string, string, string][]} */
-        const compared = [
-          ['description', before.description ?? '', now.description ?? ''],
-          ['labels', labelsOf(before), labelsOf(now)],
-          ['expiry', before.expires_at ?? '', now.expires_at ?? ''],
-          ['“Jobs receive”', before.vend, now.vend],
-          ['the current version', String(before.version), String(now.version)],
-        ];
-        const changed = compared.filter(([, old, other]) => old !== other);
-        box.replaceChildren(
-          'Another user changed ',
-          changed.map(([name, , other]) => (other ? `${name} to “${other}”` : `${name} (now empty)`)).join(', ') ||
-            'a version of it',
-          ' ',
-          live('relative', now.updated_at),
-          '. ',
-          h(
-            'button',
-            {
-              type: 'button',
-              class: 'quiet',
-              onclick: () => {
-                close();
-                void this.refresh().then(() => this.#edit(now));
-              },
-            },
-            'Show theirs',
-          ),
-          ' ',
-          h(
-            'button',
-            {
-              type: 'button',
-              class: 'quiet',
-              onclick: (/** @type {Event} */ event) => {
-                this.#etag = etag;
-                /** @type {HTMLElement} */ (event.target).closest('form')?.requestSubmit();
-              },
-            },
-            'Save mine',
-          ),
-        );
-      },
-      () => {
-        box.textContent = 'Close this, reload the page and edit again.';
-      },
-    );
-    return box;
+  #edit(credential, first) {
+    editCredential({ credential, etag: this.#etag, page: this, first });
   }
 
   /** @param {Credential} credential */
   #delete(credential) {
     const { namespace, last_activated_at: last } = credential;
-    const jobs = [...new Set(this.#uses.map(({ integration }) => integration))];
+    const jobs = users(this.#holders).map(({ job }) => job);
     const inUse = last && Date.now() - Date.parse(last) < IN_USE * 86_400_000;
     confirm({
       heading: `Delete this credential of ${namespace}?`,
@@ -835,40 +467,31 @@ class CredentialPage extends Page {
 }
 
 /**
- * Merges consecutive uses by the same job for the same purpose.
- * @param {import('../parts/api.js').AuditEntry[]} entries newest first
+ * @param {string} namespace
+ * @param {string} at
  */
-function merged(entries) {
-  /** @type {import('../parts/api.js').AuditEntry[]} */
-  const result = [];
-  for (const entry of entries) {
-    const last = result.at(-1);
-    const same =
-      last &&
-      entry.action === 'namespace.activated' &&
-      last.action === entry.action &&
-      last.integration === entry.integration &&
-      last.purpose === entry.purpose &&
-      JSON.stringify(last.credentials) === JSON.stringify(entry.credentials);
-    if (same) last.count = (last.count ?? 1) + (entry.count ?? 1);
-    else result.push({ ...entry });
-  }
-  return result;
-}
-
-/**
- * Merges consecutive uses by the same job for the same purpose.
- * @param {Use[]} uses newest first
- */
-function mergedUses(uses) {
-  /** @type {(Use & {count: number})[]} */
-  const result = [];
-  for (const use of uses) {
-    const last = result.at(-1);
-    if (last && last.integration === use.integration && last.purpose === use.purpose) last.count += 1;
-    else result.push({ ...use, count: 1 });
-  }
-  return result;
+function frozenNote(namespace, at) {
+  const by = async () => {
+    const filter = { namespace, action: 'namespace.frozen', limit: '1' };
+    const [{ body }, names] = await Promise.all([
+      call('GET', `/audit${query(filter)}`),
+      Names.load({ credentials: false }),
+    ]);
+    return body[0] ? [' by ', who(body[0], names)] : [];
+  };
+  return h(
+    'p',
+    { class: 'note warn' },
+    `The namespace ${namespace} was frozen `,
+    live('relative', at),
+    session.isAdmin() && later(by, '', 'span'),
+    session.isAdmin()
+      ? [
+          '. Its jobs are denied until it is thawed. ',
+          h('a', { href: `#/namespaces${query({ namespace })}` }, 'Namespaces'),
+        ]
+      : '. Its jobs are denied until an admin thaws it.',
+  );
 }
 
 customElements.define('ov-credential', CredentialPage);

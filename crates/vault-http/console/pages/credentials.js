@@ -2,42 +2,33 @@
 
 import { call, query } from '../parts/api.js';
 import { matches } from '../rules/denied.js';
-import { announce, h, readdress } from '../parts/dom.js';
+import { announce, button, h, readdress } from '../parts/dom.js';
 import { checkbox, field, form } from '../parts/forms.js';
 import { checkOne } from '../parts/checking.js';
 import { healthBadge } from '../parts/health.js';
-import { Page, badge, confirm, day, live, openDialog } from '../parts/parts.js';
+import { Page, badge, day, live, openDialog } from '../parts/parts.js';
+import { confirmFreeze } from '../parts/freezing.js';
 import { doSeveral, list, loadAll } from '../parts/list.js';
 import * as session from '../parts/session.js';
+import { STATES, TYPE_NAMES, fits, place, stateOf } from '../rules/credentials.js';
+import { labels } from '../parts/credential.js';
+import { isKey } from '../rules/keys.js';
 import { deadline } from '../rules/times.js';
 
-/** @typedef {import('../parts/api.js').Credential} Credential */
-
-/** @type {Record<import('../parts/api.js').CredentialType, string>} */
-export const TYPE_NAMES = {
-  s3: 'S3 bucket',
-  azure_identity: 'Azure identity',
-  gcs: 'Google Cloud Storage',
-  'direct-link': 'Direct link',
-  's3-federated': 'S3 bucket, keyless',
-  'azure-federated': 'Azure container, keyless',
-  'gcs-federated': 'Google Cloud Storage, keyless',
-};
-
 /**
- * Whether credentials of a type contain no secret.
- * @param {import('../parts/api.js').CredentialType} type
+ * @typedef {import('../parts/api.js').Credential} Credential
+ * @typedef {import('../parts/api.js').Integration} Integration
  */
-export const isKeyless = (type) => type.endsWith('-federated');
 
 /** @type {[string, string][]} */
 const TYPES = [['', 'All types'], ...Object.entries(TYPE_NAMES)];
 /** @type {[string, string][]} */
 const HEALTH = [
   ['', 'Any health'],
-  ['failing', 'Failing'],
+  ['failing', 'Key refused'],
+  ['unreachable', 'Could not be checked'],
   ['expired', 'Expired'],
-  ['expiring', 'Expiring'],
+  ['expiring', 'Expiring in 14 days'],
   ['unchecked', 'Unchecked'],
   ['healthy', 'Healthy'],
 ];
@@ -55,116 +46,73 @@ const USE = [
   ['unused', 'Not in 90 days'],
   ['rotation', 'In rotation'],
 ];
-/** Views of the list: the text, the filters, and the order. @type {[string, string, string?][]} */
+/** Views of the list: filters and an order. @type {{name: string, filter: string, sort?: string}[]} */
 const VIEWS = [
-  ['All', ''],
-  ['Expiring', 'within=30', 'Expires'],
-  ['Failing', 'health=failing'],
-  ['Unused', 'use=unused', 'Last used'],
-  ['Never checked', 'health=unchecked'],
-  ['In rotation', 'use=rotation'],
+  { name: 'All', filter: '' },
+  { name: 'Expire in 30 days', filter: 'within=30', sort: 'Expires' },
+  { name: 'Key refused', filter: 'health=failing' },
+  { name: 'Unreachable', filter: 'health=unreachable' },
+  { name: 'Unused', filter: 'use=unused', sort: 'Last used' },
+  { name: 'Never checked', filter: 'health=unchecked' },
+  { name: 'In rotation', filter: 'use=rotation' },
 ];
-/** The order of the states, the most urgent first. */
-const STATES = ['damaged', 'expired', 'failing', 'expiring', 'frozen', 'staged', 'rotating', 'unchecked', 'healthy'];
-/** After how many days without use a credential counts as unused. */
-export const UNUSED_DAYS = 90;
 /** How many credentials the list contains. The server searches further ones. */
 const LOADED = 5000;
 /** Within how many days an expiry is marked. */
 const SOON = 30;
+/** From how many rows on a label that all of them have is left out. */
+const MANY = 10;
 /** Labels that a row shows. */
 const LABELS = 1;
 
 /**
- * Where a credential leads, in a few words.
- * @param {Credential} credential
+ * @typedef {object} Loaded
+ * @property {Credential[]} rows
+ * @property {boolean} partial
+ * @property {string[]} names of all namespaces
+ * @property {Set<string>} frozen
+ * @property {Integration[] | null} active integrations, for admins
  */
-export function place({ information = {} }) {
-  if (Array.isArray(information.bucket)) return `${information.bucket[0]} + ${information.bucket.length - 1}`;
-  const text =
-    information.bucket ??
-    information.host ??
-    [information.account_name, information.container].filter(Boolean).join(' / ');
-  return String(text || information.tenant_id || '');
-}
-
-/**
- * @param {Credential} credential
- * @param {number} [most]
- */
-export function labels({ labels: all = {} }, most = Infinity) {
-  const texts = Object.entries(all).map(([name, value]) => (value ? `${name}:${value}` : name));
-  const more = texts.slice(most);
-  return [
-    ...texts.slice(0, most).map((text) => h('span', { class: 'label', translate: 'no', title: text }, text)),
-    more.length > 0 &&
-      h(
-        'span',
-        { class: 'label more', title: more.join('\n') },
-        `+${more.length}`,
-        h('span', { class: 'hidden' }, ' more labels'),
-      ),
-  ];
-}
-
-/**
- * Whether no job has used a credential for long.
- * @param {Credential} credential
- */
-export function unused({ last_activated_at: used, created_at: created }) {
-  return Date.now() - Date.parse(used ?? created) > UNUSED_DAYS * 86_400_000;
-}
 
 class Credentials extends Page {
+  #shown = 0;
+
   label() {
     return 'Credentials';
   }
 
   async content() {
     if (session.mayWrite())
-      this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
+      this.actions(
+        h('a', { class: 'button', href: '#/leaked' }, 'A key leaked'),
+        h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'),
+      );
+    const loaded = await loadList();
+    const fields = this.#fields(loaded.rows);
+    const box = h('div');
+    const views = h('nav', { class: 'presets', 'aria-label': 'Views' });
+    const search = this.#search(fields, () => this.#show(loaded, fields, box, views));
+    await this.#show(loaded, fields, box, views);
+    const options = loaded.names.slice(0, 1000).map((value) => h('option', { value }));
+    return [views, search, h('datalist', { id: 'namespaces' }, options), box];
+  }
+
+  /**
+   * The filters.
+   * @param {Credential[]} rows
+   */
+  #fields(rows) {
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
-    const [loaded, namespaces, integrations] = await Promise.all([
-      loadAll('/organization-vault', LOADED),
-      loadAll('/namespaces', LOADED),
-      session.isAdmin() ? loadAll('/integrations') : null,
-    ]);
-    const active = /** @type {import('../parts/api.js').Integration[]} */ (integrations?.rows ?? []).filter(
-      ({ state }) => state === 'active',
+    const pairs = rows.flatMap(({ labels: all = {} }) =>
+      Object.entries(all).map(([name, value]) => `${name}:${value}`),
     );
-    const jobs = integrations
-      ? (/** @type {Credential} */ { namespace }) =>
-          active.filter(({ namespaces: patterns }) => matches(patterns, namespace))
-      : null;
-    /** @type {Set<string>} */
-    const frozen = new Set(
-      /** @type {import('../parts/api.js').Namespace[]} */ (namespaces.rows)
-        .filter(({ frozen }) => frozen)
-        .map(({ namespace }) => namespace),
-    );
-    let { rows: known, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);
-    const names = [
-      ...new Set([...known.map(({ namespace }) => namespace), ...namespaces.rows.map(({ namespace }) => namespace)]),
-    ].sort();
-    const pairs = [
-      ...new Set(
-        known.flatMap(({ labels: all = {} }) => Object.entries(all).map(([name, value]) => `${name}:${value}`)),
-      ),
-    ].sort();
-    const options = h(
-      'datalist',
-      { id: 'namespaces' },
-      names.slice(0, 1000).map((value) => h('option', { value })),
-    );
-    const label = get('label');
-    /** @type {[string, string][]} */
-    const labelOptions = [
-      ['', 'Any label'],
-      ...[...new Set([...pairs, ...(label ? [label] : [])])].map(
-        (pair) => /** @type {[string, string]} */ ([pair, pair]),
-      ),
-    ];
-    const all = {
+    const labelNames = [...new Set([...pairs.sort(), get('label')])].filter(Boolean);
+    const choice = (
+      /** @type {string} */ label,
+      /** @type {string} */ name,
+      /** @type {[string, string][]} */ options,
+    ) => field({ label, pointer: `/${name}`, options, value: get(name) });
+    return {
       namespace: field({
         label: 'Namespace',
         pointer: '/namespace',
@@ -173,137 +121,102 @@ class Credentials extends Page {
         list: 'namespaces',
         type: 'search',
       }),
-      type: field({ label: 'Type', pointer: '/type', options: TYPES, value: get('type') }),
-      label: field({ label: 'Label', pointer: '/label', options: labelOptions, value: label }),
-      health: field({ label: 'Health', pointer: '/health', options: HEALTH, value: get('health') }),
-      within: field({ label: 'Expires', pointer: '/within', options: EXPIRY, value: get('within') }),
-      use: field({ label: 'Use', pointer: '/use', options: USE, value: get('use') }),
+      type: choice('Type', 'type', TYPES),
+      label: choice('Label', 'label', [
+        ['', 'Any label'],
+        ...labelNames.map((pair) => /** @type {[string, string]} */ ([pair, pair])),
+      ]),
+      health: choice('Health', 'health', HEALTH),
+      within: choice('Expires', 'within', EXPIRY),
+      use: choice('Use', 'use', USE),
     };
-    const box = h('div');
-    const clear = h('a', { class: 'button', href: '#/credentials' }, 'Clear');
-    const chosen = () =>
-      Object.fromEntries(Object.entries(all).map(([name, { control }]) => [name, control.value.trim()]));
-    let shown = 0;
-    const show = async () => {
-      shown += 1;
-      const mine = shown;
-      const filters = chosen();
-      clear.hidden = !Object.values(filters).some(Boolean);
-      mark();
-      let rows = known;
-      let more = partial;
-      if (partial && !clear.hidden) {
-        // Not everything is here: the server looks through the rest.
-        const before = filters.within
-          ? new Date(Date.now() + Number(filters.within) * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z')
-          : '';
-        const whole = names.includes(filters.namespace ?? '');
-        const found = await loadAll(
-          `/organization-vault${query({ namespace: whole ? filters.namespace : '', type: filters.type, label: filters.label, health: filters.health, expires_before: before })}`,
-        );
-        if (mine !== shown) return;
-        [rows, more] = [found.rows, found.partial];
-      }
-      rows = rows.filter((row) => fits(row, filters));
-      const empty = !clear.hidden
-        ? 'No credential matches these filters.'
-        : session.mayWrite()
-          ? 'No credentials yet. Add the first one: your jobs can use its secrets, which are never shown again.'
-          : 'No credentials yet.';
-      box.replaceChildren(this.#list(rows, more, empty, frozen, jobs));
-    };
-    const change = () => {
-      const now = new URLSearchParams(location.hash.split('?')[1]);
-      readdress(`#/credentials${query({ ...chosen(), sort: now.get('sort'), down: now.get('down') })}`);
-      void show().then(() =>
-        announce(box.querySelector('.total')?.textContent || 'No credential matches these filters.'),
-      );
-    };
-    for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
-    const { namespace: _, ...others } = all;
-    const used = () => Object.values(others).filter(({ control }) => control.value).length;
-    const name = h('summary', null, 'Filters');
-    const more = h(
-      'details',
-      { class: 'more-filters', open: get('label') !== '' || get('type') !== '' },
-      name,
-      h(
-        'div',
-        { class: 'filters' },
-        Object.values(others).map(({ row }) => row),
-      ),
+  }
+
+  /**
+   * Shows the list for the filters.
+   * @param {Loaded} loaded
+   * @param {Fields} fields
+   * @param {HTMLElement} box
+   * @param {HTMLElement} views
+   */
+  async #show(loaded, fields, box, views) {
+    this.#shown += 1;
+    const shown = this.#shown;
+    const filters = chosen(fields);
+    const filtered = Object.values(filters).some(Boolean);
+    views.replaceChildren(...viewLinks(filters));
+    let { rows, partial } = loaded;
+    // Not everything is here: the server looks through the rest.
+    if (partial && filtered) ({ rows, partial } = await searchServer(filters, loaded.names));
+    if (shown !== this.#shown) return;
+    const empty = filtered
+      ? 'No credential matches these filters.'
+      : session.mayWrite()
+        ? 'No credentials yet. Add the first one: your jobs can use its secrets, which are never shown again.'
+        : 'No credentials yet.';
+    rows = rows.filter((row) => fits(row, filters));
+    const text = filters.namespace ?? '';
+    const search = () => import('./leaked.js').then(({ searchKey }) => searchKey(text));
+    const mayBeKey = !rows.length && session.mayWrite() && isKey(text);
+    box.replaceChildren(
+      this.#list({ ...loaded, rows, partial }, empty),
+      ...(mayBeKey ? [h('p', { class: 'buttons' }, button('Search it as a key', search))] : []),
     );
-    const views = h('nav', { class: 'presets', 'aria-label': 'Views' });
+  }
+
+  /**
+   * The form with the filters.
+   * @param {Fields} fields
+   * @param {() => Promise<void>} show
+   */
+  #search(fields, show) {
+    const { namespace, ...others } = fields;
+    for (const { row } of Object.values(fields)) row.querySelector('.optional')?.remove();
+    const name = h('summary', null, 'Filters');
+    const clear = h('a', { class: 'button', href: '#/credentials' }, 'Clear');
+    const open = fields.label.control.value !== '' || fields.type.control.value !== '';
+    const rows = Object.values(others).map(({ row }) => row);
+    const more = h('details', { class: 'more-filters', open }, name, h('div', { class: 'filters' }, rows));
     const mark = () => {
-      name.textContent = used() ? `Filters (${used()})` : 'Filters';
-      const filters = Object.entries(chosen())
-        .filter(([, value]) => value)
-        .map(([key, value]) => `${key}=${value}`)
-        .join('&');
-      views.replaceChildren(
-        ...VIEWS.map(([text, view, sort]) =>
-          h(
-            'a',
-            {
-              href: `#/credentials${view ? `?${view}${sort ? `&sort=${sort}` : ''}` : ''}`,
-              'aria-current': view === filters ? 'true' : null,
-            },
-            text,
-          ),
-        ),
-      );
+      const used = Object.values(others).filter(({ control }) => control.value).length;
+      name.textContent = used ? `Filters (${used})` : 'Filters';
+      clear.hidden = !Object.values(chosen(fields)).some(Boolean);
+    };
+    const change = async () => {
+      const now = new URLSearchParams(location.hash.split('?')[1]);
+      readdress(`#/credentials${query({ ...chosen(fields), sort: now.get('sort'), down: now.get('down') })}`);
+      mark();
+      await show();
+      announce(this.querySelector('.total')?.textContent || 'No credential matches these filters.');
     };
     const search = form({
       fields: () => [],
-      content: [all.namespace.row, more],
+      content: [namespace.row, more],
       submit: 'Filter',
       busy: 'Filter',
-      send: async () => change(),
+      send: change,
       buttons: [clear],
     });
     // Rebuilding the list at each key would be slow.
     let soon = 0;
     search.addEventListener('input', () => {
       clearTimeout(soon);
-      soon = setTimeout(change, 120);
+      soon = setTimeout(() => void change(), 120);
     });
     search.querySelector('[type="submit"]')?.toggleAttribute('hidden', true); // the list follows typed text
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Credentials');
-    await show();
-    return [views, search, options, box];
+    mark();
+    return search;
   }
 
   /**
-   * @param {Credential[]} rows
-   * @param {boolean} partial
+   * @param {Loaded} loaded
    * @param {string} empty
-   * @param {Set<string>} frozen
-   * @param {((row: Credential) => import('../parts/api.js').Integration[]) | null} jobs the integrations that can use a credential, for admins
    */
-  #list(rows, partial, empty, frozen, jobs) {
-    const name = (/** @type {Credential} */ row) => row.namespace;
-    /** @type {[string, (rows: Credential[]) => void][]} */
-    const several = session.mayWrite()
-      ? [
-          ['Label', (chosen) => this.#label(chosen)],
-          [
-            'Check',
-            (chosen) =>
-              void doSeveral({
-                heading: 'Check',
-                rows: chosen,
-                name,
-                done: () => void this.refresh(),
-                act: ({ id }) => checkOne(id),
-              }),
-          ],
-          ...(session.isAdmin()
-            ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Freeze', (chosen) => this.#freeze(chosen)])]
-            : []),
-        ]
-      : [];
+  #list(loaded, empty) {
+    const { rows, partial } = loaded;
     return list({
       caption: 'Credentials',
       noun: 'credential',
@@ -313,70 +226,32 @@ class Credentials extends Page {
       partial,
       file: 'credentials',
       rowName: (row) => `${row.namespace} ${TYPE_NAMES[row.type]}`,
-      several,
+      several: session.mayWrite() ? this.#several() : [],
       dense: true,
-      columns: [
-        {
-          heading: 'Namespace',
-          style: 'wide',
-          cell: (row) => h('a', { href: `#/credentials/${row.id}`, title: row.namespace }, row.namespace),
-          value: (row) => row.namespace,
-          group: ({ namespace }) => (namespace.includes('/') ? `${namespace.split('/')[0]}/` : 'Other'),
-        },
-        {
-          heading: 'Status',
-          style: 'state',
-          cell: (row) => stateBadge(row, frozen),
-          value: (row) => stateOf(row, frozen),
-          order: (row) => STATES.indexOf(stateOf(row, frozen)),
-        },
-        {
-          heading: 'Expires',
-          style: 'when',
-          cell: ({ expires_at: at }) =>
-            !at ? null : Date.parse(at) - Date.now() < SOON * 86_400_000 ? expiry(at) : day(at, ''),
-          value: ({ expires_at: at }) => at,
-        },
-        {
-          heading: 'Last used',
-          style: 'when',
-          cell: ({ last_activated_at: at }) => (at ? live('relative', at) : day(at, 'never')),
-          value: ({ last_activated_at: at }) => at,
-        },
-        ...(jobs
-          ? [
-              {
-                heading: 'Allowed jobs',
-                cell: (/** @type {Credential} */ row) => jobNames(jobs(row)),
-                value: (/** @type {Credential} */ row) =>
-                  jobs(row)
-                    .map(({ name: one }) => one)
-                    .join(', '),
-              },
-            ]
-          : []),
-        {
-          heading: 'Type',
-          style: 'roomiest',
-          cell: ({ type }) => h('span', { title: TYPE_NAMES[type] }, TYPE_NAMES[type]),
-          value: ({ type }) => TYPE_NAMES[type],
-        },
-        {
-          heading: 'Where',
-          cell: (row) => h('span', { translate: 'no', title: place(row) }, place(row)),
-          value: (row) => place(row),
-        },
-        {
-          heading: 'Labels',
-          style: 'roomy',
-          cell: (row) => labels(row, LABELS),
-          value: ({ labels: all = {} }) =>
-            Object.entries(all)
-              .map(([label, value]) => `${label}:${value}`)
-              .join(' '),
-        },
-      ],
+      // A column in which no row has anything takes its room from the others.
+      columns: columnsOf(loaded).filter(
+        ({ heading, value }) => heading === 'Last used' || !rows.length || rows.some((row) => value?.(row)),
+      ),
     });
+  }
+
+  /** What can be done with several. @returns {{name: string, act: (rows: Credential[]) => void}[]} */
+  #several() {
+    return [
+      { name: 'Label', act: (rows) => this.#label(rows) },
+      {
+        name: 'Check',
+        act: (rows) =>
+          void doSeveral({
+            heading: 'Check',
+            rows,
+            name: ({ namespace }) => namespace,
+            done: () => void this.refresh(),
+            act: ({ id }) => checkOne(id),
+          }),
+      },
+      ...(session.isAdmin() ? [{ name: 'Freeze', act: (/** @type {Credential[]} */ rows) => this.#freeze(rows) }] : []),
+    ];
   }
 
   /** @param {Credential[]} rows */
@@ -413,46 +288,148 @@ class Credentials extends Page {
   /** @param {Credential[]} rows */
   #freeze(rows) {
     const spaces = [...new Set(rows.map(({ namespace }) => namespace))];
-    confirm({
-      heading: `Freeze ${spaces.length === 1 ? spaces[0] : `${spaces.length} namespaces`}?`,
-      submit: 'Freeze',
-      busy: 'Freezing…',
-      text: [
-        'A whole namespace is frozen, with all credentials in it. All activations of it are refused until it is thawed: jobs that use it fail.',
-        h(
-          'ul',
-          null,
-          spaces.map((space) => h('li', null, space)),
-        ),
-      ],
-      act: async () => {
-        void doSeveral({
-          heading: 'Freeze',
-          rows: spaces,
-          name: (space) => space,
-          done: () => void this.refresh(),
-          act: async (namespace) => {
-            await call('POST', '/namespaces/freeze', { body: { namespace } });
-            return 'Frozen: new activations are refused.';
-          },
-        });
-      },
+    void confirmFreeze(spaces, async () => {
+      void doSeveral({
+        heading: 'Freeze',
+        rows: spaces,
+        name: (space) => space,
+        done: () => void this.refresh(),
+        act: async (namespace) => {
+          await call('POST', '/namespaces/freeze', { body: { namespace } });
+          return 'Frozen: new activations are refused.';
+        },
+      });
     });
   }
 }
 
+/** @typedef {Record<'namespace' | 'type' | 'label' | 'health' | 'within' | 'use', import('../parts/forms.js').Field>} Fields */
+
+/** @param {Fields} fields */
+const chosen = (fields) =>
+  Object.fromEntries(Object.entries(fields).map(([name, { control }]) => [name, control.value.trim()]));
+
+/** @returns {Promise<Loaded>} */
+async function loadList() {
+  const [loaded, namespaces, integrations] = await Promise.all([
+    loadAll('/organization-vault', LOADED),
+    loadAll('/namespaces', LOADED),
+    session.isAdmin() ? loadAll('/integrations') : null,
+  ]);
+  const { rows, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);
+  const spaces = /** @type {import('../parts/api.js').Namespace[]} */ (namespaces.rows);
+  const all = [...rows, ...spaces].map(({ namespace }) => namespace);
+  return {
+    rows,
+    partial,
+    names: [...new Set(all)].sort(),
+    frozen: new Set(spaces.filter(({ frozen }) => frozen).map(({ namespace }) => namespace)),
+    active: integrations && /** @type {Integration[]} */ (integrations.rows).filter(({ state }) => state === 'active'),
+  };
+}
+
 /**
- * The most urgent state of a credential.
- * @param {Credential} row
- * @param {Set<string>} frozen namespaces
+ * @param {Record<string, string>} filters
+ * @param {string[]} names
+ * @returns {Promise<{rows: Credential[], partial: boolean}>}
  */
-function stateOf(
-  { damaged, health: { state }, namespace, staged_version: staged, previous_version: previous },
-  frozen,
-) {
-  if (damaged) return 'damaged';
-  if (state === 'expired' || state === 'failing' || state === 'expiring') return state;
-  return frozen.has(namespace) ? 'frozen' : staged ? 'staged' : previous ? 'rotating' : state;
+function searchServer({ namespace = '', type, label, health, within }, names) {
+  const before = new Date(Date.now() + Number(within) * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z');
+  const filter = {
+    namespace: names.includes(namespace) ? namespace : '',
+    type,
+    label,
+    health: health === 'unreachable' ? 'failing' : health,
+    expires_before: within ? before : '',
+  };
+  return loadAll(`/organization-vault${query(filter)}`);
+}
+
+/** @param {Record<string, string>} filters */
+function viewLinks(filters) {
+  const now = Object.entries(filters)
+    .filter(([, value]) => value)
+    .map(([key, value]) => `${key}=${value}`)
+    .join('&');
+  return VIEWS.map(({ name, filter, sort }) => {
+    const href = `#/credentials${filter ? `?${filter}${sort ? `&sort=${sort}` : ''}` : ''}`;
+    return h('a', { href, 'aria-current': filter === now ? 'true' : null }, name);
+  });
+}
+
+/**
+ * Labels that every row has, which distinguish none.
+ * @param {Credential[]} rows
+ */
+function commonLabels(rows) {
+  const [first, ...others] = rows;
+  if (!first || others.length < MANY) return [];
+  return Object.entries(first.labels ?? {})
+    .filter(([name, value]) => others.every(({ labels: all = {} }) => all[name] === value))
+    .map(([name]) => name);
+}
+
+/**
+ * @param {Loaded} loaded
+ * @returns {import('../parts/list.js').Column<Credential>[]}
+ */
+function columnsOf({ rows, frozen, active }) {
+  const common = commonLabels(rows);
+  const jobs = (/** @type {Credential} */ { namespace }) =>
+    (active ?? []).filter(({ namespaces: patterns }) => matches(patterns, namespace));
+  const distinct = ({ labels: all = {} }) =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => !common.includes(name)));
+  return [
+    {
+      heading: 'Namespace',
+      style: 'wide',
+      cell: (row) => h('a', { href: `#/credentials/${row.id}`, title: row.namespace }, row.namespace),
+      value: (row) => row.namespace,
+      group: ({ namespace }) => (namespace.includes('/') ? `${namespace.split('/')[0]}/` : 'Other'),
+    },
+    {
+      heading: 'Status',
+      style: 'state',
+      cell: (row) => stateBadge(row, frozen),
+      value: (row) => stateOf(row, frozen),
+      order: (row) => STATES.indexOf(stateOf(row, frozen)),
+    },
+    { heading: 'Expires', style: 'when ends', cell: expiry, value: ({ expires_at: at }) => at },
+    {
+      heading: 'Last used',
+      style: 'when',
+      cell: ({ last_activated_at: at }) => (at ? live('relative', at) : day(at, 'never')),
+      value: ({ last_activated_at: at }) => at,
+    },
+    {
+      heading: 'Allowed jobs',
+      cell: (row) => jobNames(jobs(row)),
+      value: (row) =>
+        jobs(row)
+          .map(({ name }) => name)
+          .join(', '),
+    },
+    {
+      heading: 'Type',
+      style: 'roomiest',
+      cell: ({ type }) => h('span', { title: TYPE_NAMES[type] }, TYPE_NAMES[type]),
+      value: ({ type }) => TYPE_NAMES[type],
+    },
+    {
+      heading: 'Where',
+      cell: (row) => h('span', { translate: 'no', title: place(row) }, place(row)),
+      value: (row) => place(row),
+    },
+    {
+      heading: 'Labels',
+      style: 'roomy',
+      cell: (row) => labels({ labels: distinct(row) }, LABELS),
+      value: (row) =>
+        Object.entries(row.labels ?? {})
+          .map(([label, value]) => `${label}:${value}`)
+          .join(' '),
+    },
+  ];
 }
 
 /**
@@ -480,41 +457,15 @@ function jobNames(jobs) {
 }
 
 /**
- * An expiry that is near or over, with its date for the pointer.
- * @param {string} at
+ * An expiry, with its date for the pointer if it is near or over.
+ * @param {Credential} row
  */
-function expiry(at) {
+function expiry({ expires_at: at }) {
+  if (!at) return null;
+  if (Date.parse(at) - Date.now() >= SOON * 86_400_000) return day(at, '');
   const text = live('relative', at, Date.parse(at) < Date.now() ? 'over' : 'soon');
   text.title = deadline(at);
   return text;
-}
-
-/**
- * Whether a credential matches the filters.
- * @param {Credential} row
- * @param {Record<string, string>} filters
- */
-function fits(row, { namespace = '', type, label, health, within, use }) {
-  const [name = '', ...value] = (label ?? '').split(':');
-  return (
-    row.namespace.toLowerCase().includes(namespace.toLowerCase()) &&
-    (!type || row.type === type) &&
-    (!label || row.labels?.[name] === value.join(':')) &&
-    (!health || row.health.state === health) &&
-    (!within ||
-      (row.expires_at !== undefined && Date.parse(row.expires_at) < Date.now() + Number(within) * 86_400_000)) &&
-    (use !== 'unused' || unused(row)) &&
-    (use !== 'rotation' || row.staged_version !== undefined || row.previous_version !== undefined)
-  );
-}
-
-/**
- * One credential, and its entity tag.
- * @param {string} id
- */
-export async function load(id) {
-  const { body, etag } = await call('GET', `/organization-vault/${id}`);
-  return { credential: /** @type {Credential} */ (body), etag: etag ?? '' };
 }
 
 customElements.define('ov-credentials', Credentials);

@@ -163,10 +163,10 @@ async function invitation(code) {
 function invited({ email, organization, invited_by: inviter, expires_at: at }) {
   return [
     facts([
-      ['Account', h('strong', { translate: 'no' }, parted(email))],
-      ['Organization', h('span', { translate: 'no' }, organization)],
-      ['Invited by', inviter ? h('span', { translate: 'no' }, parted(inviter)) : 'an operator'],
-      ['Expires', live('deadline', at)],
+      { name: 'Account', value: h('strong', { translate: 'no' }, parted(email)) },
+      { name: 'Organization', value: h('span', { translate: 'no' }, organization) },
+      { name: 'Invited by', value: inviter ? h('span', { translate: 'no' }, parted(inviter)) : 'an operator' },
+      { name: 'Expires', value: live('deadline', at) },
     ]),
     userName(email),
   ];

@@ -2,9 +2,9 @@
 
 import { query } from '../parts/api.js';
 import { CHART_DAYS, loadUsage, usageChart } from '../parts/chart.js';
-import { place } from './credentials.js';
+import { place } from '../rules/credentials.js';
 import { DENIED, deniedIn, matches } from '../rules/denied.js';
-import { h, parted } from '../parts/dom.js';
+import { button, h, parted } from '../parts/dom.js';
 import { count } from '../parts/forms.js';
 import { actionsOf, edit } from '../parts/integration-actions.js';
 import { jobLines } from '../parts/jobs.js';
@@ -40,26 +40,8 @@ class IntegrationPage extends Page {
     ]);
     this.crumbs(h('a', { href: '#/integrations' }, 'Integrations'), ' /');
     const integration = all.find((one) => one.id === id);
-    if (!integration) {
-      return [
-        h('p', { class: 'empty' }, 'This integration does not exist. It may have been deleted.'),
-        h(
-          'p',
-          { class: 'buttons' },
-          h('a', { class: 'button primary', href: '#/integrations' }, 'All integrations'),
-          h('a', { class: 'button', href: `#/audit${query({ subject: id })}` }, 'Search the audit log'),
-        ),
-      ];
-    }
-    const {
-      name,
-      state,
-      last_used_at: used,
-      previous_token_until: until,
-      expires_at: expires,
-      managed_by: set,
-      namespaces,
-    } = integration;
+    if (!integration) return missing(id);
+    const { name, managed_by: set, namespaces } = integration;
     this.heading(name);
     this.actions(
       h('a', { class: 'button primary', href: `#/integrations/${id}?tab=connect` }, 'Connect a job'),
@@ -67,14 +49,7 @@ class IntegrationPage extends Page {
     );
     const [add = '', wanted] = ['add', 'edit'].map((one) => this.once(one));
     if (add || wanted) queueMicrotask(() => edit(integration, this, add));
-    const { uses } = usage;
     const denied = deniedIn(usage);
-    const times = denied.reduce((sum, one) => sum + one.count, 0);
-    const runs = uses.reduce((sum, { activations }) => sum + activations, 0);
-    const last = uses
-      .map(({ last_activated_at: at }) => at)
-      .sort()
-      .at(-1);
     return [
       set &&
         h(
@@ -84,49 +59,84 @@ class IntegrationPage extends Page {
           h('code', null, set),
           '. Applying them overwrites changes that are made here.',
         ),
-      strip([
-        [
-          'State',
-          badge(state, state === 'active' ? 'good' : 'bad'),
-          [
-            'Token last used ',
-            used ? live('relative', used) : 'never',
-            until ? [', previous token until ', time(until)] : [],
-          ].flat(),
-        ],
-        [
-          'Runs',
-          uses.length ? `${runs.toLocaleString('en')} in ${CHART_DAYS} days` : 'None',
-          last ? ['Last ', live('relative', last)] : [`in ${CHART_DAYS} days`],
-        ],
-        [
-          'Denied',
-          times ? h('span', { class: 'over' }, `${times.toLocaleString('en')}×`) : 'None',
-          denied[0]
-            ? [`${DENIED[denied[0].action]}, last `, live('relative', denied[0].last)]
-            : [`in ${CHART_DAYS} days`],
-        ],
-        [
-          'Expires',
-          expires ? live('deadline', expires) : 'Never',
-          [h('button', { type: 'button', class: 'quiet', onclick: () => edit(integration, this) }, 'Change')],
-        ],
-      ]),
+      factsOf(integration, usage, denied, () => edit(integration, this)),
       tabs(this, name, [
-        [
-          'access',
-          'Access',
-          [
+        {
+          name: 'access',
+          heading: 'Access',
+          content: () => [
             access(namespaces, credentials),
             partial && h('p', { class: 'hint' }, `Among the newest ${SEARCHED.toLocaleString('en')} credentials.`),
           ],
-        ],
-        ['runs', 'Runs', runsOf(id, usage, denied)],
-        ['workloads', 'Trusted workloads', [trusts(integration)]],
-        ['connect', 'Connect', [jobLines(integration)]],
+        },
+        { name: 'runs', heading: 'Runs', content: () => runsOf(id, usage, denied) },
+        { name: 'workloads', heading: 'Trusted workloads', content: () => trusts(integration) },
+        { name: 'connect', heading: 'Connect', content: () => jobLines(integration) },
       ]),
     ];
   }
+}
+
+/** @param {string} id */
+function missing(id) {
+  return [
+    h('p', { class: 'empty' }, 'This integration does not exist. It may have been deleted.'),
+    h(
+      'p',
+      { class: 'buttons' },
+      h('a', { class: 'button primary', href: '#/integrations' }, 'All integrations'),
+      h('a', { class: 'button', href: `#/audit${query({ subject: id })}` }, 'Search the audit log'),
+    ),
+  ];
+}
+
+/**
+ * The most important facts.
+ * @param {Integration} integration
+ * @param {import('../parts/api.js').NamespaceUsage} usage
+ * @param {import('../rules/denied.js').Denial[]} denied the latest first
+ * @param {() => void} change
+ */
+function factsOf(
+  { state, last_used_at: used, previous_token_until: until, expires_at: expires },
+  usage,
+  denied,
+  change,
+) {
+  const times = denied.reduce((sum, one) => sum + one.count, 0);
+  const runs = usage.uses.reduce((sum, { activations }) => sum + activations, 0);
+  const last = usage.uses
+    .map(({ last_activated_at: at }) => at)
+    .sort()
+    .at(-1);
+  const [latest] = denied;
+  const period = `in ${CHART_DAYS} days`;
+  return strip([
+    {
+      name: 'State',
+      value: badge(state, state === 'active' ? 'good' : 'bad'),
+      more: [
+        'Token last used ',
+        used ? live('relative', used) : 'never',
+        until ? [', previous token until ', time(until)] : [],
+      ].flat(),
+    },
+    {
+      name: 'Runs',
+      value: runs ? `${runs.toLocaleString('en')} ${period}` : 'None',
+      more: last ? ['Last ', live('relative', last)] : [period],
+    },
+    {
+      name: 'Denied',
+      value: times ? h('span', { class: 'over' }, `${times.toLocaleString('en')}×`) : 'None',
+      more: latest ? [`${DENIED[latest.action]}, last `, live('relative', latest.last)] : [period],
+    },
+    {
+      name: 'Expires',
+      value: expires ? live('deadline', expires) : 'Never',
+      more: [button('Change', change, { class: 'quiet' })],
+    },
+  ]);
 }
 
 /**
@@ -138,10 +148,10 @@ function access(patterns, credentials) {
   return table(
     'Access',
     [
-      ['Pattern', (pattern) => h('code', null, parted(pattern))],
-      [
-        'Credentials',
-        (pattern) => {
+      { heading: 'Pattern', cell: (pattern) => h('code', null, parted(pattern)) },
+      {
+        heading: 'Credentials',
+        cell: (pattern) => {
           const found = credentials
             .filter(({ namespace }) => matches([pattern], namespace))
             .toSorted((one, other) => one.namespace.localeCompare(other.namespace));
@@ -171,7 +181,7 @@ function access(patterns, credentials) {
               : null,
           ];
         },
-      ],
+      },
     ],
     patterns,
     '',
@@ -189,10 +199,13 @@ function runsOf(id, usage, denied) {
     table(
       'Runs',
       [
-        ['Namespace', ({ namespace }) => h('a', { href: `#/credentials${query({ namespace })}` }, parted(namespace))],
-        ['Runs', ({ activations }) => activations.toLocaleString('en')],
-        ['How often', (use) => rhythm(use, CHART_DAYS)],
-        ['Last', ({ last_activated_at: at }) => time(at)],
+        {
+          heading: 'Namespace',
+          cell: ({ namespace }) => h('a', { href: `#/credentials${query({ namespace })}` }, parted(namespace)),
+        },
+        { heading: 'Runs', cell: ({ activations }) => activations.toLocaleString('en') },
+        { heading: 'How often', cell: (use) => rhythm(use, CHART_DAYS) },
+        { heading: 'Last', cell: ({ last_activated_at: at }) => time(at) },
       ],
       usage.uses.toSorted((one, other) => other.last_activated_at.localeCompare(one.last_activated_at)),
       `No runs in the last ${CHART_DAYS} days.`,
@@ -201,18 +214,18 @@ function runsOf(id, usage, denied) {
       table(
         'Denied',
         [
-          ['Denied', ({ namespace = '' }) => h('code', null, namespace)],
-          ['Reason', ({ action }) => DENIED[action]],
-          [
-            'Attempts',
-            ({ action, namespace, count: times }) =>
+          { heading: 'Denied', cell: ({ namespace = '' }) => h('code', null, namespace) },
+          { heading: 'Reason', cell: ({ action }) => DENIED[action] },
+          {
+            heading: 'Attempts',
+            cell: ({ action, namespace, count: times }) =>
               h(
                 'a',
                 { class: 'over', href: `#/audit${query({ actor: id, action, namespace })}` },
                 `${times.toLocaleString('en')}×`,
               ),
-          ],
-          ['Last', ({ last }) => time(last)],
+          },
+          { heading: 'Last', cell: ({ last }) => time(last) },
         ],
         denied,
         '',

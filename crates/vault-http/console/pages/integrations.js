@@ -25,14 +25,6 @@ class Integrations extends Page {
       loadUsage({ days: DENIED_DAYS }),
       call('GET', '/integrations/usage'),
     ]);
-    const denied = deniedIn(recent);
-    /** @type {Map<string, import('../parts/api.js').IntegrationUsage>} */
-    const usages = new Map(usage.map((/** @type {import('../parts/api.js').IntegrationUsage} */ one) => [one.id, one]));
-    // The last use of the token does not include runs of trusted workloads.
-    const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) =>
-      [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
-    const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
-    const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
     const create = this.once('create');
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
     return [
@@ -44,66 +36,64 @@ class Integrations extends Page {
         rows,
         empty:
           'No integrations yet. Create one for each job: its token lets the job use the credentials of its namespaces.',
-        columns: [
-          {
-            heading: 'Name',
-            cell: ({ id, name, state, managed_by: set }) => [
-              h('a', { class: 'long', href: `#/integrations/${id}` }, name),
-              state === 'active' ? null : badge(state, 'bad'),
-              set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null,
-            ],
-            value: ({ name }) => name,
-          },
-          {
-            heading: 'Access',
-            cell: ({ namespaces }) =>
-              namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))),
-            value: ({ namespaces }) => namespaces.join(' '),
-          },
-          {
-            heading: 'Last run',
-            cell: (row) => [
-              time(lastRun(row)),
-              row.previous_token_until
-                ? h('span', { class: 'hint block' }, 'previous token until ', time(row.previous_token_until))
-                : null,
-            ],
-            value: lastRun,
-          },
-          {
-            heading: 'Runs (30 d)',
-            cell: ({ id }) => usages.get(id)?.activations.toLocaleString('en') ?? null,
-            value: ({ id }) => usages.get(id)?.activations,
-          },
-          {
-            heading: `Denied (${DENIED_DAYS} d)`,
-            cell: ({ id }) => {
-              const [latest] = deniedOf(id);
-              return latest
-                ? [
-                    h(
-                      'a',
-                      { class: 'over', href: `#/audit${query({ actor: id, action: latest.action })}` },
-                      `${times(id)}×`,
-                    ),
-                    h(
-                      'span',
-                      { class: 'hint block' },
-                      `${DENIED[latest.action]}${latest.namespace ? `: ${latest.namespace}` : ''}`,
-                    ),
-                    live('relative', latest.last, 'ago'),
-                  ]
-                : null;
-            },
-            value: ({ id }) => times(id) || undefined,
-          },
-          { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
-          {
-            heading: '(Actions)',
-            cell: (integration) => h('div', { class: 'buttons' }, menu(integration.name, actionsOf(integration, this))),
-          },
-        ],
+        columns: this.#columns(deniedIn(recent), usage),
       }),
+    ];
+  }
+
+  /**
+   * @param {import('../rules/denied.js').Denial[]} denied the latest first
+   * @param {import('../parts/api.js').IntegrationUsage[]} usage
+   * @returns {import('../parts/list.js').Column<Integration>[]}
+   */
+  #columns(denied, usage) {
+    const usages = new Map(usage.map((one) => [one.id, one]));
+    // The last use of the token does not include runs of trusted workloads.
+    const lastRun = (/** @type {Integration} */ { id, last_used_at: at }) =>
+      [usages.get(id)?.last_activated_at, at].filter(Boolean).sort().at(-1);
+    const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
+    const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
+    return [
+      {
+        heading: 'Name',
+        cell: ({ id, name, state, managed_by: set }) => [
+          h('a', { class: 'long', href: `#/integrations/${id}` }, name),
+          state === 'active' ? null : badge(state, 'bad'),
+          set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null,
+        ],
+        value: ({ name }) => name,
+      },
+      {
+        heading: 'Access',
+        cell: ({ namespaces }) =>
+          namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))),
+        value: ({ namespaces }) => namespaces.join(' '),
+      },
+      {
+        heading: 'Last run',
+        cell: (row) => [
+          time(lastRun(row)),
+          row.previous_token_until
+            ? h('span', { class: 'hint block' }, 'previous token until ', time(row.previous_token_until))
+            : null,
+        ],
+        value: lastRun,
+      },
+      {
+        heading: 'Runs (30 d)',
+        cell: ({ id }) => usages.get(id)?.activations.toLocaleString('en') ?? null,
+        value: ({ id }) => usages.get(id)?.activations,
+      },
+      {
+        heading: `Denied (${DENIED_DAYS} d)`,
+        cell: ({ id }) => deniedCell(deniedOf(id), times(id)),
+        value: ({ id }) => times(id) || undefined,
+      },
+      { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
+      {
+        heading: '(Actions)',
+        cell: (integration) => h('div', { class: 'buttons' }, menu(integration.name, actionsOf(integration, this))),
+      },
     ];
   }
 
@@ -148,6 +138,20 @@ class Integrations extends Page {
       }),
     ]);
   }
+}
+
+/**
+ * @param {import('../rules/denied.js').Denial[]} denied
+ * @param {number} times
+ */
+function deniedCell([latest], times) {
+  if (!latest) return null;
+  const { integration: actor, action, namespace, last } = latest;
+  return [
+    h('a', { class: 'over', href: `#/audit${query({ actor, action })}` }, `${times}×`),
+    h('span', { class: 'hint block' }, `${DENIED[action]}${namespace ? `: ${namespace}` : ''}`),
+    live('relative', last, 'ago'),
+  ];
 }
 
 customElements.define('ov-integrations', Integrations);

@@ -3,6 +3,8 @@
 import { call, query } from '../parts/api.js';
 import { h, parted } from '../parts/dom.js';
 import { count, field, form } from '../parts/forms.js';
+import { confirmFreeze } from '../parts/freezing.js';
+import { some } from '../rules/freezing.js';
 import { doSeveral, list, loadAll } from '../parts/list.js';
 import { Page, badge, confirm, live, openDialog } from '../parts/parts.js';
 import { Names, who } from '../parts/words.js';
@@ -43,8 +45,8 @@ class Namespaces extends Page {
         empty: 'No namespaces yet. Saving a credential creates its namespace.',
         rowName: ({ namespace }) => namespace,
         several: [
-          ['Freeze', (chosen) => this.#several('Freeze', chosen)],
-          ['Thaw', (chosen) => this.#several('Thaw', chosen)],
+          { name: 'Freeze', act: (chosen) => this.#several('Freeze', chosen) },
+          { name: 'Thaw', act: (chosen) => this.#several('Thaw', chosen) },
         ],
         columns: [
           {
@@ -77,34 +79,28 @@ class Namespaces extends Page {
    */
   #several(what, rows) {
     const freezes = what === 'Freeze';
-    confirm({
-      heading: `${what} ${count(rows.length, 'namespace')}?`,
-      submit: what,
-      busy: 'One moment…',
-      danger: freezes,
-      text: [
-        freezes
-          ? 'All activations of them are refused until they are thawed: jobs that use them fail.'
-          : 'Jobs can use their credentials again.',
-        h(
-          'ul',
-          null,
-          rows.map(({ namespace }) => h('li', null, namespace)),
-        ),
-      ],
-      act: async () => {
-        void doSeveral({
-          heading: what,
-          rows,
-          name: ({ namespace }) => namespace,
-          done: () => void this.refresh(),
-          act: async ({ namespace }) => {
-            await call('POST', `/namespaces/${what.toLowerCase()}`, { body: { namespace } });
-            return freezes ? 'Frozen: new activations are refused.' : 'Thawed.';
-          },
-        });
-      },
-    });
+    const act = async () =>
+      void doSeveral({
+        heading: what,
+        rows,
+        name: ({ namespace }) => namespace,
+        done: () => void this.refresh(),
+        act: async ({ namespace }) => {
+          await call('POST', `/namespaces/${what.toLowerCase()}`, { body: { namespace } });
+          return freezes ? 'Frozen: new activations are refused.' : 'Thawed.';
+        },
+      });
+    const names = rows.map(({ namespace }) => namespace);
+    if (freezes) void confirmFreeze(names, act);
+    else
+      confirm({
+        heading: `Thaw ${count(rows.length, 'namespace')}?`,
+        submit: 'Thaw',
+        busy: 'One moment…',
+        danger: false,
+        text: ['Jobs can use their credentials again.', some(names)],
+        act,
+      });
   }
 
   /** @param {string} namespace */
@@ -161,14 +157,7 @@ class Namespaces extends Page {
         danger: false,
         act: () => this.#thaw(namespace),
       });
-    } else
-      confirm({
-        heading: `Freeze ${namespace}?`,
-        text: ['All activations of it are refused until it is thawed: jobs that use it fail.'],
-        submit: 'Freeze',
-        busy: 'Freezing…',
-        act: () => this.#freeze(namespace),
-      });
+    } else void confirmFreeze([namespace], () => this.#freeze(namespace));
   }
 
   /** @param {Namespace} row */

@@ -4,7 +4,7 @@ import { Problem, call } from '../parts/api.js';
 import { section, facts } from '../parts/blocks.js';
 import { check } from '../parts/checking.js';
 import { copyButton } from '../parts/copy.js';
-import { load } from './credentials.js';
+import { load } from '../parts/credential.js';
 import { h } from '../parts/dom.js';
 import { Page } from '../parts/parts.js';
 import * as session from '../parts/session.js';
@@ -33,9 +33,9 @@ export async function providerTrust(id) {
       'div',
       { class: 'trust' },
       facts([
-        ['Issuer', value(trust.issuer, 'the issuer')],
-        ['Subject', value(trust.subject, 'the subject')],
-        ['Audience', value(trust.audience, 'the audience')],
+        { name: 'Issuer', value: value(trust.issuer, 'the issuer') },
+        { name: 'Subject', value: value(trust.subject, 'the subject') },
+        { name: 'Audience', value: value(trust.audience, 'the audience') },
       ]),
     ),
     h(

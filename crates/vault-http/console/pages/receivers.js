@@ -1,7 +1,7 @@
 // Notifications: receivers of events, by webhook or e-mail.
 
 import { Problem, call } from '../parts/api.js';
-import { h } from '../parts/dom.js';
+import { button, h } from '../parts/dom.js';
 import { checkbox, field, form } from '../parts/forms.js';
 import { list } from '../parts/list.js';
 import { Page, badge, confirm, openDialog, time } from '../parts/parts.js';
@@ -110,6 +110,9 @@ function showSecret(secret, text, closed) {
   );
   dialog.addEventListener('close', closed);
 }
+
+/** @param {Receiver} receiver */
+const nameOf = ({ id, url, to }) => url ?? to ?? id;
 
 class Receivers extends Page {
   label() {
@@ -253,86 +256,80 @@ class Receivers extends Page {
 
   /** @param {Receiver} receiver */
   #buttons(receiver) {
-    const { id, kind, url, to, state } = receiver;
-    const name = url ?? to ?? id;
-    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
-      h(
-        'button',
-        { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick },
-        text,
-      );
-    const turn = (/** @type {string} */ next) => async () => {
-      await call('PATCH', `/receivers/${id}`, { body: { state: next } });
-      await this.done(next === 'active' ? `Enabled ${name}.` : `Disabled ${name}. It gets no events.`);
-    };
+    const { id, kind, state } = receiver;
+    const act = (/** @type {string} */ text, /** @type {() => void} */ does, style = 'quiet') =>
+      button(text, does, { class: style, 'aria-label': `${text} ${nameOf(receiver)}` });
+    const test = () =>
+      this.#attempt(async () => {
+        await call('POST', `/receivers/${id}/test`);
+        this.#deliveries(receiver);
+      });
     return h(
       'div',
       { class: 'buttons' },
-      state !== 'disabled' &&
-        button(
-          'Test',
-          () =>
-            void this.#attempt(async () => {
-              await call('POST', `/receivers/${id}/test`);
-              this.#deliveries(receiver);
-            }),
-        ),
-      button('Deliveries', () => this.#deliveries(receiver)),
-      button('Events', () => this.#edit(receiver)),
-      kind === 'webhook' &&
-        button('New secret', () =>
-          confirm({
-            heading: `A new signing secret for ${name}?`,
-            text: ['For 24 hours messages are signed with the old one too.'],
-            submit: 'Create new secret',
-            busy: 'One moment…',
-            danger: false,
-            act: async () => {
-              const { body } = await call('POST', `/receivers/${id}/rotate-secret`);
-              showSecret(
-                body.secret,
-                'Give it to the program behind the URL within 24 hours.',
-                () => void this.done(`${name} has a new signing secret.`),
-              );
-            },
-          }),
-        ),
+      state !== 'disabled' && act('Test', () => void test()),
+      act('Deliveries', () => this.#deliveries(receiver)),
+      act('Events', () => this.#edit(receiver)),
+      kind === 'webhook' && act('New secret', () => this.#newSecret(receiver)),
       state === 'disabled'
-        ? button('Enable', () =>
-            confirm({
-              heading: `Enable ${name}?`,
-              text: ['It gets events from now on.'],
-              submit: 'Enable',
-              busy: 'Enabling…',
-              danger: false,
-              act: turn('active'),
-            }),
-          )
-        : button('Disable', () =>
-            confirm({
-              heading: `Disable ${name}?`,
-              text: ['It gets no events until it is enabled again.'],
-              submit: 'Disable',
-              busy: 'Disabling…',
-              act: turn('disabled'),
-            }),
-          ),
-      button(
-        'Remove',
-        () =>
-          confirm({
-            heading: `Remove ${name}?`,
-            text: ['It gets no more events, and pending ones are dropped.'],
-            submit: 'Remove',
-            busy: 'Removing…',
-            act: async () => {
-              await call('DELETE', `/receivers/${id}`);
-              await this.done(`Removed receiver ${name}.`);
-            },
-          }),
-        true,
-      ),
+        ? act('Enable', () => this.#turn(receiver, 'active'))
+        : act('Disable', () => this.#turn(receiver, 'disabled')),
+      act('Remove', () => this.#remove(receiver), 'quiet danger'),
     );
+  }
+
+  /** @param {Receiver} receiver */
+  #newSecret(receiver) {
+    const name = nameOf(receiver);
+    confirm({
+      heading: `A new signing secret for ${name}?`,
+      text: ['For 24 hours messages are signed with the old one too.'],
+      submit: 'Create new secret',
+      busy: 'One moment…',
+      danger: false,
+      act: async () => {
+        const { body } = await call('POST', `/receivers/${receiver.id}/rotate-secret`);
+        showSecret(
+          body.secret,
+          'Give it to the program behind the URL within 24 hours.',
+          () => void this.done(`${name} has a new signing secret.`),
+        );
+      },
+    });
+  }
+
+  /**
+   * @param {Receiver} receiver
+   * @param {'active' | 'disabled'} state
+   */
+  #turn(receiver, state) {
+    const [name, on] = [nameOf(receiver), state === 'active'];
+    confirm({
+      heading: `${on ? 'Enable' : 'Disable'} ${name}?`,
+      text: [on ? 'It gets events from now on.' : 'It gets no events until it is enabled again.'],
+      submit: on ? 'Enable' : 'Disable',
+      busy: on ? 'Enabling…' : 'Disabling…',
+      danger: !on,
+      act: async () => {
+        await call('PATCH', `/receivers/${receiver.id}`, { body: { state } });
+        await this.done(on ? `Enabled ${name}.` : `Disabled ${name}. It gets no events.`);
+      },
+    });
+  }
+
+  /** @param {Receiver} receiver */
+  #remove(receiver) {
+    const name = nameOf(receiver);
+    confirm({
+      heading: `Remove ${name}?`,
+      text: ['It gets no more events, and pending ones are dropped.'],
+      submit: 'Remove',
+      busy: 'Removing…',
+      act: async () => {
+        await call('DELETE', `/receivers/${receiver.id}`);
+        await this.done(`Removed receiver ${name}.`);
+      },
+    });
   }
 
   /** @param {Receiver} receiver */
@@ -416,25 +413,24 @@ class Receivers extends Page {
         },
         'Send again',
       );
-    /** @type {[string, (row: Delivery) => any][]} */
+    /** @type {import('../parts/blocks.js').TableColumn<Delivery>[]} */
     const columns = [
-      ['Event', ({ type }) => h('code', { class: 'whole' }, type)],
-      ['When', ({ timestamp }) => time(timestamp)],
-      [
-        'State',
-        ({ state, last_error: error, next_attempt_at: next }) => [
+      { heading: 'Event', cell: ({ type }) => h('code', { class: 'whole' }, type) },
+      { heading: 'When', cell: ({ timestamp }) => time(timestamp) },
+      {
+        heading: 'State',
+        cell: ({ state, last_error: error, next_attempt_at: next }) => [
           badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
-          error
-            ? h(
-                'span',
-                { class: 'hint block' },
-                why(error),
-                state === 'waiting' && next ? [' Next attempt ', time(next)] : '',
-              )
-            : null,
+          error &&
+            h(
+              'span',
+              { class: 'hint block' },
+              why(error),
+              state === 'waiting' && next ? [' Next attempt ', time(next)] : '',
+            ),
         ],
-      ],
-      ['(Actions)', (row) => (row.state === 'waiting' ? null : again(row))],
+      },
+      { heading: '(Actions)', cell: (row) => (row.state === 'waiting' ? null : again(row)) },
     ];
     return table('Deliveries', columns, rows, 'No events yet.');
   }

@@ -144,7 +144,7 @@ export function extendSession() {
  */
 export function signInAgain(reason) {
   const { email } = session.account();
-  const dialog = openDialog(
+  openDialog(
     'Sign in again',
     (close) => [
       again(
@@ -165,8 +165,8 @@ export function signInAgain(reason) {
       ),
     ],
     true,
+    'locked',
   );
-  dialog.classList.add('locked');
 }
 
 /**

@@ -12,6 +12,8 @@ import * as session from './session.js';
  * @typedef {{version: number, state: 'current' | 'staged' | 'previous', information?: Record<string, any>, created_at: string,
  *   expires_at?: string, health?: Health, damaged?: boolean}} Version
  * @typedef {{integration: string, at: string, expires_at: string, ended_at?: string, version: number, form: string, purpose?: string, workload?: string}} Use
+ * @typedef {{integration: string, version: number, current: boolean, activations: number, last_activated_at: string, held_until?: string}} Holder
+ * @typedef {{id: string, namespace: string, type: CredentialType, version: number, state: 'current' | 'staged' | 'previous', matched: 'data' | 'fingerprint' | 'key-id'}} FoundKey
  * @typedef {{line: number, field?: string, reason: string}} ReadViolation
  * @typedef {{name: string, type?: CredentialType, data?: Record<string, any>, expires_at?: string, left_out?: string[], needs?: ReadViolation, refused?: ReadViolation}} ReadEntry
  * @typedef {'admin' | 'editor' | 'viewer'} Role

@@ -8,10 +8,18 @@ import { problemNote } from './parts.js';
 /** @typedef {import('./dom.js').Child} Child */
 
 /**
- * A table whose rows become cards where there is no room. Each column is a heading, what a row has there, and a class.
+ * @template T
+ * @typedef {object} TableColumn
+ * @property {string} heading
+ * @property {(row: T) => Child | Child[]} cell
+ * @property {string} [style] the class of its cells
+ */
+
+/**
+ * A table whose rows become cards where there is no room.
  * @template T
  * @param {string} caption for screen readers
- * @param {[string, (row: T) => Child | Child[], string?][]} columns
+ * @param {TableColumn<T>[]} columns
  * @param {T[]} rows
  * @param {string} empty said in place of a table without rows
  * @param {(heading: string) => {content: Child, sort?: string} | null} [head] what stands in place of a heading's text
@@ -34,7 +42,7 @@ export function table(caption, columns, rows, empty, head, group) {
         h(
           'tr',
           null,
-          columns.map(([heading, , style]) => {
+          columns.map(({ heading, style }) => {
             const own = head?.(heading);
             return h('th', { scope: 'col', 'aria-sort': own?.sort, class: style }, own ? own.content : named(heading));
           }),
@@ -55,7 +63,7 @@ export function table(caption, columns, rows, empty, head, group) {
               h(
                 'tr',
                 null,
-                columns.map(([heading, cell, style], index) => {
+                columns.map(({ heading, cell, style }, index) => {
                   const content = cell(row);
                   const label = heading.startsWith('(') ? null : heading;
                   const box = h('div', null, content);
@@ -74,25 +82,25 @@ export function table(caption, columns, rows, empty, head, group) {
 
 /**
  * Names and what they are.
- * @param {[string, Child | Child[]][]} entries
+ * @param {{name: string, value: Child | Child[]}[]} entries
  */
 export function facts(entries) {
   return h(
     'dl',
     { class: 'facts' },
-    entries.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))),
+    entries.map(({ name, value }) => h('div', null, h('dt', null, name), h('dd', null, value))),
   );
 }
 
 /**
- * The most important facts, side by side: a name, the value, and a detail.
- * @param {[string, Child, Child[]][]} entries
+ * The most important facts, side by side.
+ * @param {{name: string, value: Child, more: Child[]}[]} entries
  */
 export function strip(entries) {
   return h(
     'dl',
     { class: 'strip' },
-    entries.map(([name, value, more]) =>
+    entries.map(({ name, value, more }) =>
       h('div', null, h('dt', null, name), h('dd', null, h('strong', null, value)), h('dd', { class: 'hint' }, more)),
     ),
   );

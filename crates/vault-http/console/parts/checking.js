@@ -1,7 +1,8 @@
 // A check of a saved credential with its storage provider: requests it and waits for the result.
 
 import { Problem, call } from './api.js';
-import { healthText, isUnreachable } from './health.js';
+import { healthText } from '../rules/health.js';
+import { isUnreachable } from '../rules/reasons.js';
 
 /** @typedef {import('./api.js').Version} Version */
 

@@ -25,6 +25,16 @@ export function h(tag, attributes, ...children) {
 }
 
 /**
+ * A button that sends no form.
+ * @param {string} text
+ * @param {() => unknown} act
+ * @param {Record<string, any>} [attributes]
+ */
+export function button(text, act, attributes = {}) {
+  return h('button', { type: 'button', ...attributes, onclick: () => void act() }, text);
+}
+
+/**
  * A name or an address. Where it is too long for its place, its lines end between its parts.
  * @param {string} text
  * @returns {HTMLElement}

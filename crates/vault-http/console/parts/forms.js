@@ -47,74 +47,17 @@ export { readTime, writeTime } from '../rules/times.js';
  * @returns {Field}
  */
 export function field(options) {
-  const { label, pointer = '', hint, required = false, secret = false } = options;
+  const { label, pointer = '', required = false } = options;
   const id = freshId();
-  const hintId = hint ? `${id}-hint` : '';
-  const errorId = `${id}-error`;
-  const attributes = {
-    id,
-    name: pointer.slice(1).replaceAll('/', '.') || id,
-    autocomplete: options.autocomplete ?? 'off',
-    'aria-describedby': [hintId, errorId].filter(Boolean).join(' '),
-    'aria-required': required ? 'true' : null,
-    placeholder: options.placeholder,
-    maxlength: options.maxlength,
-    spellcheck: 'false',
-    autocapitalize: 'none',
-    class: options.mono || secret ? 'mono' : null,
-    translate: options.mono || secret ? 'no' : null,
-  };
-  /** @type {Field['control']} */
-  let control;
-  /** @type {HTMLInputElement | null} */
-  let clock = null;
-  if (options.options) {
-    control = h(
-      'select',
-      { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
-      options.options.map(([value, text]) => h('option', { value }, text)),
-      (options.groups ?? []).map(([label, choices]) =>
-        h(
-          'optgroup',
-          { label },
-          choices.map(([value, text]) => h('option', { value }, text)),
-        ),
-      ),
-    );
-  } else if (options.rows) {
-    control = h('textarea', { ...attributes, rows: options.rows, class: secret ? 'mono masked' : attributes.class });
-  } else {
-    const dated = options.type === 'datetime-local';
-    const type = secret ? 'password' : dated ? 'date' : (options.type ?? 'text');
-    control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
-    if (dated)
-      clock = h('input', {
-        type: 'time',
-        'aria-label': `${label}, time`,
-        title: `Time in ${ZONE}`,
-        'aria-describedby': attributes['aria-describedby'],
-        class: 'clock',
-      });
-  }
+  const { control, clock } = controls(options, id);
   const write = (/** @type {string} */ value) => {
     const [date = '', time = ''] = clock ? value.split('T') : [value];
     control.value = date;
     if (clock) clock.value = time;
   };
   if (options.value !== undefined) write(options.value);
-  const error = h('p', { id: errorId, class: 'field-error' });
-  const row = h(
-    'div',
-    { class: 'field' },
-    h('label', { for: id }, label, !required && !options.options && h('span', { class: 'optional' }, ' optional')),
-    hint && h('p', { id: hintId, class: 'hint' }, hint),
-    secret
-      ? h('div', { class: 'with-button' }, control, revealButton(control, label))
-      : clock
-        ? h('div', { class: 'with-clock' }, control, clock)
-        : control,
-    error,
-  );
+  const error = h('p', { id: `${id}-error`, class: 'field-error' });
+  const row = rowOf(options, id, { control, clock, error });
   const parse = options.parse ?? ((text) => (text === '' ? undefined : text));
   /** @type {Field} */
   const made = {
@@ -141,6 +84,62 @@ export function field(options) {
   };
   for (const one of [control, clock]) one?.addEventListener('input', () => made.refuse(''));
   return made;
+}
+
+/**
+ * The control of a field, and that of its time if it is a date.
+ * @param {FieldOptions} options
+ * @param {string} id
+ * @returns {{control: Field['control'], clock: HTMLInputElement | null}}
+ */
+function controls({ pointer = '', label, hint, required, secret, ...options }, id) {
+  const described = [hint && `${id}-hint`, `${id}-error`].filter(Boolean).join(' ');
+  const common = { id, name: pointer.slice(1).replaceAll('/', '.') || id, 'aria-describedby': described };
+  const choice = (/** @type {[string, string]} */ [value, text]) => h('option', { value }, text);
+  if (options.options) {
+    const groups = (options.groups ?? []).map(([label, choices]) => h('optgroup', { label }, choices.map(choice)));
+    return { control: h('select', common, options.options.map(choice), groups), clock: null };
+  }
+  const attributes = {
+    ...common,
+    autocomplete: options.autocomplete ?? 'off',
+    'aria-required': required ? 'true' : null,
+    placeholder: options.placeholder,
+    maxlength: options.maxlength,
+    spellcheck: 'false',
+    autocapitalize: 'none',
+    class: options.mono || secret ? 'mono' : null,
+    translate: options.mono || secret ? 'no' : null,
+  };
+  if (options.rows) {
+    const style = secret ? 'mono masked' : attributes.class;
+    return { control: h('textarea', { ...attributes, rows: options.rows, class: style }), clock: null };
+  }
+  const dated = options.type === 'datetime-local';
+  const type = secret ? 'password' : dated ? 'date' : (options.type ?? 'text');
+  const control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
+  const name = { 'aria-label': `${label}, time`, title: `Time in ${ZONE}`, 'aria-describedby': described };
+  return { control, clock: dated ? h('input', { type: 'time', ...name, class: 'clock' }) : null };
+}
+
+/**
+ * @param {FieldOptions} options
+ * @param {string} id
+ * @param {{control: Field['control'], clock: HTMLInputElement | null, error: HTMLElement}} parts
+ */
+function rowOf({ label, hint, required, secret, options }, id, { control, clock, error }) {
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label, !required && !options && h('span', { class: 'optional' }, ' optional')),
+    hint && h('p', { id: `${id}-hint`, class: 'hint' }, hint),
+    secret
+      ? h('div', { class: 'with-button' }, control, revealButton(control, label))
+      : clock
+        ? h('div', { class: 'with-clock' }, control, clock)
+        : control,
+    error,
+  );
 }
 
 /**
@@ -247,7 +246,8 @@ export function form({ fields, content, submit, busy, send, buttons = [], danger
           element.dispatchEvent(new CustomEvent('sent', { bubbles: true }));
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
-          if (element.isConnected) show(error, fields(), note, explain);
+          // The user signs in again, and the form is as it was.
+          if (element.isConnected && error.code !== 'invalid-token') show(error, fields(), note, explain);
         } finally {
           sending = false;
           button.removeAttribute('aria-disabled');

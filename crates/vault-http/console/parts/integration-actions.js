@@ -1,7 +1,7 @@
 // What an admin does with an integration: from its row in the list, and from its page.
 
 import { call } from './api.js';
-import { go, h } from './dom.js';
+import { button, go, h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
 import { jobLines } from './jobs.js';
 import { confirm, flash, openDialog, time } from './parts.js';
@@ -89,85 +89,86 @@ export function showToken(integration, token, closed) {
  * @param {Page} page
  */
 export function actionsOf(integration, page) {
-  const { id, name, state, last_used_at: used } = integration;
-  const inUse = used !== undefined && Date.now() - Date.parse(used) < IN_USE * 86_400_000;
-  const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
-    h('button', { type: 'button', class: danger ? 'danger' : '', 'aria-label': `${text} ${name}`, onclick }, text);
-  /** @type {(to: string) => () => Promise<void>} */
-  const turn = (to) => async () => {
+  const { id, name, state } = integration;
+  const act = (/** @type {string} */ text, /** @type {() => void} */ does, style = '') =>
+    button(text, does, { class: style, 'aria-label': `${text} ${name}` });
+  const reload = () => void page.done(`Issued a new token for ${name}.`);
+  return [
+    act('Connect a job', () => go(`#/integrations/${id}?tab=connect`)),
+    act('Trusted workloads', () => go(`#/integrations/${id}?tab=workloads`)),
+    act('New token', () => replaceToken(integration, reload)),
+    act('Edit', () => edit(integration, page)),
+    state === 'active'
+      ? act('Disable', () => turn(integration, page, 'disabled'))
+      : act('Enable', () => turn(integration, page, 'active')),
+    act('Delete', () => remove(integration, page), 'danger'),
+  ];
+}
+
+/**
+ * Asks before an integration is disabled or enabled.
+ * @param {Integration} integration
+ * @param {Page} page
+ * @param {'active' | 'disabled'} to
+ */
+function turn({ id, name }, page, to) {
+  /** @type {(to: 'active' | 'disabled') => () => Promise<void>} */
+  const change = (to) => async () => {
     await call('PATCH', `/integrations/${id}`, { body: { state: to } });
     await page.done(
       to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`,
-      turn(to === 'active' ? 'disabled' : 'active'),
+      change(to === 'active' ? 'disabled' : 'active'),
     );
   };
-  return [
-    button('Connect a job', () => go(`#/integrations/${id}?tab=connect`)),
-    button('Trusted workloads', () => go(`#/integrations/${id}?tab=workloads`)),
-    button('New token', () => rotate(integration, page)),
-    button('Edit', () => edit(integration, page)),
-    state === 'active'
-      ? button('Disable', () =>
-          confirm({
-            heading: `Disable ${name}?`,
-            text: [
-              'Its tokens stop working immediately. Credentials already issued still work: revoke them at the storage provider.',
-            ],
-            submit: 'Disable',
-            busy: 'Disabling…',
-            act: turn('disabled'),
-          }),
-        )
-      : button('Enable', () =>
-          confirm({
-            heading: `Enable ${name}?`,
-            text: ['Its tokens work again.'],
-            submit: 'Enable',
-            busy: 'Enabling…',
-            danger: false,
-            act: turn('active'),
-          }),
-        ),
-    button(
-      'Delete',
-      () =>
-        confirm({
-          heading: `Delete ${name}?`,
-          submit: 'Delete',
-          busy: 'Deleting…',
-          typed: inUse ? name : '',
-          text: [
-            inUse
-              ? h(
-                  'p',
-                  { class: 'note bad' },
-                  h('strong', null, 'In use. '),
-                  'Its token was last used ',
-                  time(used),
-                  '.',
-                )
-              : `Its token was not used in the last ${IN_USE} days.`,
-            'All its tokens are revoked, and its activations end. Its jobs are denied from then on.',
-          ],
-          act: async () => {
-            await call('DELETE', `/integrations/${id}`);
-            const done = `Deleted integration ${name}.`;
-            if (location.hash.startsWith('#/integrations/')) {
-              flash(done);
-              go('#/integrations');
-            } else await page.done(done);
-          },
-        }),
-      true,
-    ),
-  ];
+  const off = to === 'disabled';
+  confirm({
+    heading: `${off ? 'Disable' : 'Enable'} ${name}?`,
+    text: [
+      off
+        ? 'Its tokens stop working immediately. Credentials already issued still work: revoke them at the storage provider.'
+        : 'Its tokens work again.',
+    ],
+    submit: off ? 'Disable' : 'Enable',
+    busy: off ? 'Disabling…' : 'Enabling…',
+    danger: off,
+    act: change(to),
+  });
 }
 
 /**
  * @param {Integration} integration
  * @param {Page} page
  */
-function rotate(integration, page) {
+function remove({ id, name, last_used_at: used }, page) {
+  const inUse = used !== undefined && Date.now() - Date.parse(used) < IN_USE * 86_400_000;
+  confirm({
+    heading: `Delete ${name}?`,
+    submit: 'Delete',
+    busy: 'Deleting…',
+    typed: inUse ? name : '',
+    text: [
+      inUse
+        ? h('p', { class: 'note bad' }, h('strong', null, 'In use. '), 'Its token was last used ', time(used), '.')
+        : `Its token was not used in the last ${IN_USE} days.`,
+      'All its tokens are revoked, and its activations end. Its jobs are denied from then on.',
+    ],
+    act: async () => {
+      await call('DELETE', `/integrations/${id}`);
+      const done = `Deleted integration ${name}.`;
+      if (location.hash.startsWith('#/integrations/')) {
+        flash(done);
+        go('#/integrations');
+      } else await page.done(done);
+    },
+  });
+}
+
+/**
+ * Issues a new token, because a token is shown only once.
+ * @param {Integration} integration
+ * @param {() => void} done
+ */
+export function replaceToken(integration, done) {
   const { id, name } = integration;
   const overlap = field({
     label: 'The old token stops working',
@@ -185,7 +186,7 @@ function rotate(integration, page) {
       send: async () => {
         const { body } = await call('POST', `/integrations/${id}/rotate`, { body: { overlap: overlap.read() } });
         close();
-        showToken(integration, body.token, () => void page.done(`Issued a new token for ${name}.`));
+        showToken(integration, body.token, done);
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     }),

@@ -246,13 +246,8 @@ function lines(heading, text) {
  * @param {Job} job
  * @param {string} [fixed] the namespace, if it is not to be chosen
  */
-export function jobLines({ id, name, namespaces }, fixed = '') {
+export function jobLines(job, fixed = '') {
   const { activation_url: known } = session.server();
-  const slug =
-    name
-      .toLowerCase()
-      .replaceAll(/[^a-z0-9]+/g, '-')
-      .replaceAll(/^-+|-+$/g, '') || 'job';
   const where = segments(
     'Where the job runs',
     PLATFORMS.flatMap(([key, text]) => (text ? [/** @type {[string, string]} */ ([key, text])] : [])),
@@ -261,17 +256,7 @@ export function jobLines({ id, name, namespaces }, fixed = '') {
   const identity = checkbox('The job signs in with its own identity', {
     hint: 'No token to store. Trust the workload under Trusted workloads of the integration first.',
   });
-  // A pattern stands for the namespaces below it: the job names one of them.
-  const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
-  const below = namespaces.find((pattern) => pattern.endsWith('*'));
-  const names = h('datalist', { id: freshId() });
-  const namespace = field({
-    label: 'Namespace',
-    mono: true,
-    value: fixed || exact[0] || '',
-    required: true,
-    list: names.id,
-  });
+  const { namespace, names, below } = namespaceField(job, fixed, () => show());
   const url = field({
     label: 'Address of the activation listener',
     mono: true,
@@ -281,41 +266,12 @@ export function jobLines({ id, name, namespaces }, fixed = '') {
   });
   const box = h('div', { class: 'page-body' });
   const show = () => {
-    const address = url.control.value.trim() || NO_ADDRESS;
     const own = PLATFORMS.find(([key]) => key === `${where.value()}-identity`);
     identity.row.hidden = !own;
-    const [, , text, once] =
-      (own && identity.control.checked ? own : PLATFORMS.find(([key]) => key === where.value())) ?? [];
-    const filled = {
-      name: slug,
-      file: `${slug}.token`,
-      namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`,
-      url: address,
-      socket: address.startsWith('unix:'),
-      audience: audienceOf(id),
-    };
-    box.replaceChildren(
-      ...(once
-        ? [
-            lines('1. Store the token, once, as the job’s user', once(filled)),
-            lines('2. In your job', text?.(filled) ?? ''),
-          ]
-        : [lines('', text?.(filled) ?? '')]),
-    );
+    const platform = own && identity.control.checked ? own : PLATFORMS.find(([key]) => key === where.value());
+    const filled = filledIn(job, url.control.value.trim() || NO_ADDRESS, namespace.control.value.trim() || below);
+    box.replaceChildren(...steps(platform, filled));
   };
-  if (below && !fixed && session.isAdmin()) {
-    void call('GET', '/namespaces?limit=1000').then(
-      ({ body }) => {
-        const found = body
-          .map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one)
-          .filter((/** @type {string} */ one) => matches(namespaces, one));
-        names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
-        if (!namespace.control.value && found.length) namespace.write(found[0]);
-        show();
-      },
-      () => {},
-    ); // without them the name is typed
-  }
   for (const { control } of [identity, namespace, url]) control.addEventListener('input', show);
   show();
   return h(
@@ -334,4 +290,70 @@ export function jobLines({ id, name, namespaces }, fixed = '') {
     identity.row,
     box,
   );
+}
+
+/**
+ * The field of the namespace. A pattern stands for the namespaces below it: the job names one of them.
+ * @param {Job} job
+ * @param {string} fixed
+ * @param {() => void} show
+ */
+function namespaceField({ namespaces }, fixed, show) {
+  const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
+  const below = namespaces.find((pattern) => pattern.endsWith('*'));
+  const names = h('datalist', { id: freshId() });
+  const namespace = field({
+    label: 'Namespace',
+    mono: true,
+    value: fixed || exact[0] || '',
+    required: true,
+    list: names.id,
+  });
+  if (below && !fixed && session.isAdmin()) {
+    void call('GET', '/namespaces?limit=1000').then(
+      ({ body }) => {
+        const found = body
+          .map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one)
+          .filter((/** @type {string} */ one) => matches(namespaces, one));
+        names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
+        if (!namespace.control.value && found.length) namespace.write(found[0]);
+        show();
+      },
+      () => {},
+    ); // without them the name is typed
+  }
+  return { namespace, names, below: `${(below ?? '').replace(/\*$/, '')}NAMESPACE` };
+}
+
+/**
+ * What the lines of a platform are filled with.
+ * @param {Job} job
+ * @param {string} url
+ * @param {string} namespace
+ */
+function filledIn({ id, name }, url, namespace) {
+  const slug = name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '');
+  const called = slug || 'job';
+  return {
+    name: called,
+    file: `${called}.token`,
+    namespace,
+    url,
+    socket: url.startsWith('unix:'),
+    audience: audienceOf(id),
+  };
+}
+
+/**
+ * @param {(typeof PLATFORMS)[number] | undefined} platform
+ * @param {ReturnType<typeof filledIn>} filled
+ */
+function steps(platform, filled) {
+  const [, , text, once] = platform ?? [];
+  const job = text?.(filled) ?? '';
+  if (!once) return [lines('', job)];
+  return [lines('1. Store the token, once, as the job’s user', once(filled)), lines('2. In your job', job)];
 }

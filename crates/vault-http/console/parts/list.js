@@ -1,7 +1,7 @@
 // Lists that are loaded as a whole: sorted, turned over, chosen from and exported without asking the server again.
 
 import { Problem, call } from './api.js';
-import { announce, h, readdress } from './dom.js';
+import { announce, button, h, readdress } from './dom.js';
 import { count } from './forms.js';
 import { badge, openDialog } from './parts.js';
 import { table } from './blocks.js';
@@ -29,7 +29,7 @@ import { table } from './blocks.js';
  * @property {string} [sort] the heading that it is sorted by at first
  * @property {string} [file] the name of the file that an export makes, without its ending; none: there is no export
  * @property {(row: T) => string} [rowName] what a row is called; with it rows can be chosen
- * @property {[string, (rows: T[]) => void][]} [several] what can be done with the chosen rows
+ * @property {{name: string, act: (rows: T[]) => void}[]} [several] what can be done with the chosen rows
  * @property {boolean} [dense] whether each row is one line that opens the link in it
  */
 
@@ -77,31 +77,46 @@ export async function loadAll(path, most = ANSWER) {
  * @template T
  * @param {ListOptions<T>} options
  */
-export function list({
-  caption,
-  noun,
-  empty,
-  columns,
-  rows,
-  partial = false,
-  sort = '',
-  file,
-  rowName,
-  several = [],
-  dense = false,
-}) {
-  const state = stateOf(sort);
-  /** @type {Set<T>} */
-  const chosen = new Set();
-  const box = h('div');
-  const status = h('p', { class: 'muted total' });
-  const bar = h('div', { class: 'chosen', role: 'group', 'aria-label': 'With the selected rows', hidden: true });
+export function list(options) {
+  return new List(options).box;
+}
 
-  const sorted = () => {
-    const column = columns.find(({ heading }) => heading === state.sort);
+/** @template T */
+class List {
+  box = h('div');
+  /** @type {ListOptions<T>} */
+  #options;
+  /** The order and the page. */
+  #state;
+  /** @type {Set<T>} */
+  #chosen = new Set();
+  #status = h('p', { class: 'muted total' });
+  #bar = h('div', { class: 'chosen', role: 'group', 'aria-label': 'With the selected rows', hidden: true });
+
+  /** @param {ListOptions<T>} options */
+  constructor(options) {
+    this.#options = options;
+    this.#state = stateOf(options.sort ?? '');
+    if (options.dense) this.#openRows();
+    this.#show();
+  }
+
+  /** A click outside the links and boxes of a row opens it, unless it selected text. */
+  #openRows() {
+    this.box.classList.add('dense');
+    this.box.addEventListener('click', (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (target.closest('a, button, input, label') || getSelection()?.toString()) return;
+      target.closest('tbody tr')?.querySelector('a')?.click();
+    });
+  }
+
+  #sorted() {
+    const { rows, columns } = this.#options;
+    const column = columns.find(({ heading }) => heading === this.#state.sort);
     const value = column?.order ?? column?.value;
     if (!value) return rows;
-    const sign = state.down ? -1 : 1;
+    const sign = this.#state.down ? -1 : 1;
     return rows
       .map((row) => ({ row, key: value(row) }))
       .sort(({ key: a }, { key: b }) => {
@@ -109,213 +124,195 @@ export function list({
         return sign * (typeof a === 'number' && typeof b === 'number' ? a - b : COLLATOR.compare(String(a), String(b)));
       })
       .map(({ row }) => row);
-  };
-  const sortBy = (/** @type {string} */ heading) => {
+  }
+
+  /** @param {string} heading */
+  #sortBy(heading) {
+    const state = this.#state;
     state.down = state.sort === heading && !state.down;
     state.sort = heading;
     state.page = 0;
-    show();
+    this.#show();
     announce(`Sorted by ${heading.toLowerCase()}, ${state.down ? 'descending' : 'ascending'}.`);
-    /** @type {HTMLElement | null} */ (box.querySelector(`[data-sort="${CSS.escape(heading)}"]`))?.focus();
-  };
-  const head = (/** @type {string} */ heading) => {
-    if (!columns.find((one) => one.heading === heading)?.value) return null;
-    const here = state.sort === heading;
+    /** @type {HTMLElement | null} */ (this.box.querySelector(`[data-sort="${CSS.escape(heading)}"]`))?.focus();
+  }
+
+  /** @param {string} heading */
+  #head(heading) {
+    if (!this.#options.columns.find((one) => one.heading === heading)?.value) return null;
+    const { sort, down } = this.#state;
+    const here = sort === heading;
     return {
-      sort: here ? (state.down ? 'descending' : 'ascending') : 'none',
+      sort: here ? (down ? 'descending' : 'ascending') : 'none',
       content: h(
         'button',
-        { type: 'button', class: 'sort', 'data-sort': heading, onclick: () => sortBy(heading) },
+        { type: 'button', class: 'sort', 'data-sort': heading, onclick: () => this.#sortBy(heading) },
         heading,
-        h('span', { 'aria-hidden': 'true' }, here ? (state.down ? ' ↓' : ' ↑') : ''),
+        h('span', { 'aria-hidden': 'true' }, here ? (down ? ' ↓' : ' ↑') : ''),
       ),
     };
-  };
-  const shownRows = () => sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
-  const showChosen = () => {
-    bar.hidden = chosen.size === 0;
-    bar.replaceChildren(
-      h('strong', null, `${count(chosen.size, noun)} selected`),
-      (chosen.size >= ROWS &&
-        chosen.size < rows.length &&
-        h(
-          'button',
-          {
-            type: 'button',
-            class: 'quiet',
-            onclick: () => {
-              for (const row of rows) chosen.add(row);
-              show();
-            },
-          },
-          `Select all ${rows.length.toLocaleString('en')}`,
-        )) ||
-        '',
-      ...several.map(([text, act]) =>
-        h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text),
-      ),
-      h(
-        'button',
-        {
-          type: 'button',
-          class: 'quiet',
-          onclick: () => {
-            chosen.clear();
-            show();
-          },
-        },
-        'Clear',
-      ),
-    );
-  };
-  /** @type {[string, (row: T) => any, string][]} */
-  const cells = columns.map(({ heading, cell, style }) => [heading, cell, style ?? '']);
-  if (rowName && several.length) {
-    const [first, ...rest] = cells;
-    const name = rowName;
-    // The box stands with the row's name, which stays the first cell.
-    if (first) {
-      cells.splice(
-        0,
-        cells.length,
-        [
-          first[0],
-          (row) => {
-            const tick = h('input', {
-              type: 'checkbox',
-              class: 'choose',
-              'aria-label': `Select ${name(row)}`,
-              onchange: () => {
-                if (tick.checked) chosen.add(row);
-                else chosen.delete(row);
-                showChosen();
-              },
-            });
-            tick.checked = chosen.has(row);
-            return [tick, first[1](row)].flat();
-          },
-          first[2],
-        ],
-        ...rest,
-      );
-    }
   }
-  const show = () => {
+
+  /** Shows what can be done with the chosen rows. */
+  #showChosen() {
+    const { rows, noun, several = [] } = this.#options;
+    const chosen = this.#chosen;
+    const all = () => {
+      for (const row of rows) chosen.add(row);
+      this.#show();
+    };
+    const none = () => {
+      chosen.clear();
+      this.#show();
+    };
+    this.#bar.hidden = chosen.size === 0;
+    this.#bar.replaceChildren(
+      h('strong', null, `${count(chosen.size, noun)} selected`),
+      ...(chosen.size >= ROWS && chosen.size < rows.length
+        ? [button(`Select all ${rows.length.toLocaleString('en')}`, all, { class: 'quiet' })]
+        : []),
+      ...several.map(({ name, act }) => button(name, () => act([...chosen]), { class: 'quiet' })),
+      button('Clear', none, { class: 'quiet' }),
+    );
+  }
+
+  /**
+   * A column whose cells have a box that chooses the row.
+   * @param {Column<T>} column
+   */
+  #withBox(column) {
+    return {
+      ...column,
+      cell: (/** @type {T} */ row) => {
+        const tick = h('input', {
+          type: 'checkbox',
+          class: 'choose',
+          'aria-label': `Select ${this.#options.rowName?.(row)}`,
+          onchange: () => {
+            if (tick.checked) this.#chosen.add(row);
+            else this.#chosen.delete(row);
+            this.#showChosen();
+          },
+        });
+        tick.checked = this.#chosen.has(row);
+        return [tick, column.cell(row)].flat();
+      },
+    };
+  }
+
+  /** Writes the order and the page into the address. */
+  #readdress() {
+    const { sort, down, page } = this.#state;
     const [path = '', text] = location.hash.split('?');
     const query = new URLSearchParams(text);
-    for (const [name, value] of [
-      ['sort', state.sort],
-      ['down', state.down ? 'yes' : ''],
-      ['page', state.page ? String(state.page + 1) : ''],
-    ]) {
-      if (value) query.set(String(name), value);
-      else query.delete(String(name));
+    const kept = { sort, down: down ? 'yes' : '', page: page ? String(page + 1) : '' };
+    for (const [name, value] of Object.entries(kept)) {
+      if (value) query.set(name, value);
+      else query.delete(name);
     }
     readdress(query.size ? `${path}?${query}` : path);
+  }
+
+  #show() {
+    const { rows, columns, caption, empty, noun, partial } = this.#options;
+    const state = this.#state;
     const pages = Math.max(1, Math.ceil(rows.length / ROWS));
+    this.#readdress();
     state.page = Math.min(state.page, pages - 1);
-    const shown = shownRows();
-    const turn = (/** @type {number} */ to, /** @type {string} */ text) =>
-      h(
-        'button',
-        {
-          type: 'button',
-          disabled: to < 0 || to >= pages,
-          onclick: () => {
-            state.page = to;
-            show();
-            box.closest('.page-body')?.scrollIntoView();
-            announce(`Page ${to + 1} of ${pages}.`);
-            // The same button if it still leads somewhere, else the other.
-            const buttons = /** @type {HTMLButtonElement[]} */ ([...box.querySelectorAll('.pages button')]);
-            (
-              buttons.find((button) => button.textContent === text && !button.disabled) ??
-              buttons.find((button) => !button.disabled)
-            )?.focus({ preventScroll: true });
-          },
-        },
-        text,
-      );
-    status.textContent =
-      rows.length === 0
-        ? ''
-        : `${count(rows.length, noun)}${partial ? ', and more on the server: narrow the filters to see the others' : ''}`;
-    const choose = h(
-      'button',
-      {
-        type: 'button',
-        class: 'quiet',
-        onclick: () => {
-          const all = shown.every((row) => chosen.has(row));
-          for (const row of shown)
-            if (all) chosen.delete(row);
-            else chosen.add(row);
-          show();
-          announce(`${count(chosen.size, noun)} selected.`);
-          /** @type {HTMLElement | null} */ (box.querySelector('.list-head button'))?.focus();
-        },
-      },
-      pages > 1 ? 'Select all of this page' : 'Select all',
+    const shown = this.#sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
+    const more = partial ? ', and more on the server: narrow the filters to see the others' : '';
+    this.#status.textContent = rows.length ? `${count(rows.length, noun)}${more}` : '';
+    // The box stands with the row's name, which stays the first cell.
+    const cells = this.#choosable ? columns.map((one, index) => (index ? one : this.#withBox(one))) : columns;
+    const group = columns.find(({ heading }) => heading === state.sort)?.group;
+    this.box.replaceChildren(
+      ...(rows.length ? [this.#listHead(shown, pages)] : []),
+      this.#bar,
+      table(caption, cells, shown, empty, (heading) => this.#head(heading), group),
+      ...(pages > 1 ? [this.#pages(pages)] : []),
     );
+    this.#showChosen();
+  }
+
+  get #choosable() {
+    const { rowName, several = [] } = this.#options;
+    return rowName !== undefined && several.length > 0;
+  }
+
+  /**
+   * What stands above the table.
+   * @param {T[]} shown
+   * @param {number} pages
+   */
+  #listHead(shown, pages) {
+    const { columns, file } = this.#options;
     const sortable = columns.filter(({ value }) => value);
     const narrowSort = h(
       'select',
-      { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => sortBy(narrowSort.value) },
+      { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => this.#sortBy(narrowSort.value) },
       h('option', { value: '' }, 'Sort by…'),
-      sortable.map(({ heading }) => h('option', { value: heading, selected: heading === state.sort }, heading)),
+      sortable.map(({ heading }) => h('option', { value: heading, selected: heading === this.#state.sort }, heading)),
     );
-    box.replaceChildren(
-      ...[
-        rows.length > 0 &&
-          h(
-            'div',
-            { class: 'list-head' },
-            status,
-            h(
-              'div',
-              { class: 'buttons' },
-              rowName && several.length > 0 && choose,
-              narrowSort,
-              file &&
-                ['CSV', 'JSON'].map((kind) =>
-                  h(
-                    'button',
-                    {
-                      type: 'button',
-                      class: 'quiet',
-                      'aria-label': `Export as ${kind}`,
-                      onclick: () => save(file, kind, columns, sorted()),
-                    },
-                    `↓ ${kind}`,
-                  ),
-                ),
-            ),
-          ),
-        bar,
-        table(caption, cells, shown, empty, head, columns.find(({ heading }) => heading === state.sort)?.group),
-        pages > 1 &&
-          h(
-            'nav',
-            { class: 'pages', 'aria-label': 'Pages' },
-            turn(state.page - 1, '← Previous'),
-            h('span', { class: 'muted' }, `Page ${state.page + 1} of ${pages}`),
-            turn(state.page + 1, 'Next →'),
-          ),
-      ].filter((part) => part instanceof Node),
+    const kinds = file ? ['CSV', 'JSON'] : [];
+    return h(
+      'div',
+      { class: 'list-head' },
+      this.#status,
+      h(
+        'div',
+        { class: 'buttons' },
+        this.#choosable &&
+          button(pages > 1 ? 'Select all of this page' : 'Select all', () => this.#choosePage(shown), {
+            class: 'quiet',
+          }),
+        narrowSort,
+        kinds.map((kind) =>
+          button(`↓ ${kind}`, () => save(file ?? '', kind, columns, this.#sorted()), {
+            class: 'quiet',
+            'aria-label': `Export as ${kind}`,
+          }),
+        ),
+      ),
     );
-    showChosen();
-  };
-  if (dense) {
-    box.classList.add('dense');
-    // A click outside the links and boxes of a row opens it, unless it selected text.
-    box.addEventListener('click', (event) => {
-      const target = /** @type {HTMLElement} */ (event.target);
-      if (target.closest('a, button, input, label') || getSelection()?.toString()) return;
-      target.closest('tbody tr')?.querySelector('a')?.click();
-    });
   }
-  show();
-  return box;
+
+  /** @param {T[]} shown */
+  #choosePage(shown) {
+    const all = shown.every((row) => this.#chosen.has(row));
+    for (const row of shown)
+      if (all) this.#chosen.delete(row);
+      else this.#chosen.add(row);
+    this.#show();
+    announce(`${count(this.#chosen.size, this.#options.noun)} selected.`);
+    /** @type {HTMLElement | null} */ (this.box.querySelector('.list-head button'))?.focus();
+  }
+
+  /** @param {number} pages */
+  #pages(pages) {
+    const { page } = this.#state;
+    return h(
+      'nav',
+      { class: 'pages', 'aria-label': 'Pages' },
+      button('← Previous', () => this.#turn(page - 1, pages, '← Previous'), { disabled: page === 0 }),
+      h('span', { class: 'muted' }, `Page ${page + 1} of ${pages}`),
+      button('Next →', () => this.#turn(page + 1, pages, 'Next →'), { disabled: page + 1 >= pages }),
+    );
+  }
+
+  /**
+   * @param {number} to
+   * @param {number} pages
+   * @param {string} text of the button
+   */
+  #turn(to, pages, text) {
+    this.#state.page = to;
+    this.#show();
+    this.box.closest('.page-body')?.scrollIntoView();
+    announce(`Page ${to + 1} of ${pages}.`);
+    // The same button if it still leads somewhere, else the other.
+    const open = /** @type {HTMLButtonElement[]} */ ([...this.box.querySelectorAll('.pages button:not(:disabled)')]);
+    (open.find(({ textContent }) => textContent === text) ?? open[0])?.focus({ preventScroll: true });
+  }
 }
 
 /**

@@ -1,5 +1,6 @@
 // What pages are made of.
 
+import { isUnreachable, reasonText } from '../rules/reasons.js';
 import { Problem } from './api.js';
 import { announce, freshId, h, nodes, readdress } from './dom.js';
 import { field, form } from './forms.js';
@@ -263,7 +264,7 @@ export function problemNote(problem, errors = [], more = null) {
     h(
       'p',
       null,
-      h('strong', null, `${TITLES[problem.code] ?? problem.title}.`),
+      h('strong', null, `${titleOf(problem)}.`),
       ' ',
       problem.checks || errors.length || (more && EXPLAINED.has(problem.code)) ? null : problem.detail,
     ),
@@ -281,6 +282,19 @@ export function problemNote(problem, errors = [], more = null) {
   );
 }
 
+/**
+ * What a problem is called. A check that did not get through says nothing about the key.
+ * @param {Problem} problem
+ */
+function titleOf({ code, title, checks = [] }) {
+  const failed = checks.filter(({ result }) => result === 'failed');
+  if (!failed.length) return TITLES[code] ?? title;
+  return failed.every(isUnreachable) ? 'It could not be checked' : 'The storage provider does not accept this';
+}
+
+/** The checks in words. @type {Record<string, string>} */
+const CHECKS = { authenticate: 'sign-in at the storage provider', trust: 'trust of the provider' };
+
 /** @param {import('./api.js').Check[]} checks */
 function checkReport(checks) {
   return h(
@@ -294,8 +308,8 @@ function checkReport(checks) {
         h(
           'span',
           null,
-          h('strong', null, check),
-          reason && ` ${reason}`,
+          h('strong', null, CHECKS[check] ?? check),
+          reason && `: ${reasonText(reason)}`,
           bucket && ` (bucket ${bucket})`,
           remedy && h('span', { class: 'hint block' }, remedy),
         ),
@@ -460,8 +474,9 @@ export function menu(name, items, opened = [{ 'aria-label': `More actions for ${
  * @param {string} heading
  * @param {(close: () => void, once: () => void) => Child[]} content `once` states that from now on it shows one-time secrets, so that only its own button closes it
  * @param {boolean} [shownOnce] the same from the beginning
+ * @param {string} [style] its class, without which it may be hidden, and a hidden dialog gets no focus
  */
-export function openDialog(heading, content, shownOnce = false) {
+export function openDialog(heading, content, shownOnce = false, style = '') {
   const id = freshId();
   const close = () => dialog.close();
   const opener = document.activeElement;
@@ -471,6 +486,7 @@ export function openDialog(heading, content, shownOnce = false) {
   const dialog = h(
     'dialog',
     {
+      class: style || null,
       'aria-labelledby': id,
       closedby: 'none',
       onclose: () => {
@@ -514,6 +530,29 @@ export function openDialog(heading, content, shownOnce = false) {
   return dialog;
 }
 
+/**
+ * A part of a page that is loaded after the page is shown.
+ * @param {() => Promise<(Child | Child[])[]>} load
+ * @param {string} [waiting] shown until then
+ * @param {'div' | 'span'} [tag]
+ */
+export function later(load, waiting = 'Loading…', tag = 'div') {
+  const box = h(
+    tag,
+    { class: tag === 'div' ? 'page-body' : null, hidden: !waiting },
+    h('span', { class: 'muted' }, waiting),
+  );
+  const show = (/** @type {(Child | Child[])[]} */ content) => {
+    box.replaceChildren(...nodes(content));
+    box.hidden = !box.hasChildNodes();
+  };
+  load().then(show, (error) => {
+    if (!(error instanceof Problem)) throw error;
+    show([problemNote(error, error.errors)]);
+  });
+  return box;
+}
+
 /** The dialogs that are open. */
 export function openDialogs() {
   return /** @type {(HTMLDialogElement & {typed?: boolean})[]} */ ([...document.querySelectorAll('dialog[open]')]);
@@ -539,7 +578,10 @@ export function confirm({ heading, text, submit, busy, danger = true, typed = ''
   openDialog(heading, (close) => [
     form({
       fields: () => (name ? [name] : []),
-      content: [...text.map((part) => (part instanceof HTMLElement ? part : h('p', null, part))), name?.row],
+      content: [
+        ...text.filter(Boolean).map((part) => (part instanceof HTMLElement ? part : h('p', null, part))),
+        name?.row,
+      ],
       submit,
       busy,
       danger,

@@ -1,7 +1,7 @@
 // Saves several pasted keys together: each gets a namespace and, if the text has none, a bucket.
 
 import { call } from './api.js';
-import { TYPE_NAMES } from '../pages/credentials.js';
+import { TYPE_NAMES } from '../rules/credentials.js';
 import { go, h } from './dom.js';
 import { field, form } from './forms.js';
 import { doSeveral } from './list.js';
@@ -60,9 +60,9 @@ export function saveSeveral(keys, needsBucket) {
         table(
           'Keys to save',
           [
-            ['Key', ({ title }) => title],
-            ['Namespace', ({ namespace }) => namespace.row],
-            ['Bucket', ({ key, bucket }) => bucket?.row ?? key.data.bucket ?? null],
+            { heading: 'Key', cell: ({ title }) => title },
+            { heading: 'Namespace', cell: ({ namespace }) => namespace.row },
+            { heading: 'Bucket', cell: ({ key, bucket }) => bucket?.row ?? key.data.bucket ?? null },
           ],
           rows,
           '',

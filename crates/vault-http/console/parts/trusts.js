@@ -1,7 +1,7 @@
 // Workloads that may act for an integration: which of an issuer's tokens it trusts.
 
 import { call } from './api.js';
-import { h } from './dom.js';
+import { button, h } from './dom.js';
 import { field, form } from './forms.js';
 import { confirm, time } from './parts.js';
 import { copyButton } from './copy.js';
@@ -218,113 +218,120 @@ export function trusts({ id, name }) {
       ),
       said ? h('p', { class: 'note good', role: 'status' }, said) : '',
       h('h2', null, 'Trusted'),
-      trustList(trusts),
-      h('h2', null, 'Trust another workload'),
-      ...addition(issuers),
-    );
-  };
-  /** @param {Trust[]} trusts */
-  const trustList = (trusts) =>
-    trusts.length
-      ? h(
-          'ul',
-          { class: 'rows' },
-          trusts.map((trust) =>
-            h(
-              'li',
-              null,
-              h('strong', null, trust.issuer),
-              claimList(trust.claims),
-              h(
-                'button',
-                {
-                  type: 'button',
-                  class: 'quiet danger',
-                  'aria-label': `Stop trusting ${trust.issuer} ${String(trust.claims['/sub'])}`,
-                  onclick: () =>
-                    confirm({
-                      heading: `Stop trusting this workload of ${trust.issuer}?`,
-                      submit: 'Stop trusting',
-                      busy: 'One moment…',
-                      text: [
-                        claimList(trust.claims),
-                        `Its jobs are denied immediately, unless they have a token of ${name}.`,
-                      ],
-                      act: async () => {
-                        await call('DELETE', `${path}/${trust.id}`);
-                        await show('Removed. These jobs are denied from now on.');
-                      },
-                    }),
-                },
-                'Stop trusting',
-              ),
-            ),
-          ),
-        )
-      : h('p', { class: 'muted' }, 'None. Only jobs with a token of the integration can use its namespaces.');
-  /** @param {Issuer[]} issuers @returns {Node[]} */
-  const addition = (issuers) => {
-    const [first] = issuers;
-    if (!first) {
-      return [
-        h(
-          'p',
-          { class: 'note warn' },
-          'No issuer of identity tokens is registered. An operator adds one: ',
-          h('code', null, 'orgvault issuer add github --issuer https://token.actions.githubusercontent.com'),
-        ),
-      ];
-    }
-    const issuer = field({
-      label: 'Issuer',
-      options: issuers.map(({ name: value, issuer: url }) => [value, `${value} (${url})`]),
-      value: first.name,
-    });
-    const kind = field({
-      label: 'Where the job runs',
-      options: Object.entries(KINDS).map(([value, { text }]) => [value, text]),
-      value: kindOf(first),
-    });
-    const asked = h('div', { class: 'page-body' });
-    const note = h('p', { class: 'hint' });
-    /** @type {Record<string, import('./forms.js').Field>} */
-    let fields = {};
-    const chosen = () => issuers.find(({ name: value }) => value === issuer.control.value) ?? first;
-    const ask = () => {
-      const required = /** @param {string} pointer */ (pointer) => chosen().required_claims.includes(pointer);
-      fields = KINDS[/** @type {Kind} */ (kind.control.value)].fields(required);
-      for (const pointer of chosen().required_claims) {
-        if (pointer !== '/sub' && !(pointer in fields))
-          fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
-      }
-      asked.replaceChildren(...Object.values(fields).map(({ row }) => row));
-      const { fetched_at: at, last_error: error } = chosen();
-      note.replaceChildren('Its keys were fetched ', time(at), error ? `; the last try failed: ${error}` : '', '.');
-    };
-    issuer.control.addEventListener('change', () => {
-      kind.control.value = kindOf(chosen());
-      ask();
-    });
-    kind.control.addEventListener('change', ask);
-    ask();
-    return [
-      form({
-        fields: () => [issuer, kind, ...Object.values(fields)],
-        content: [h('div', { class: 'pair' }, issuer.row, kind.row), note, asked],
-        submit: 'Trust it',
-        busy: 'One moment…',
-        send: async () => {
-          const values = Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, one.read()]));
-          const further = Object.fromEntries(
-            Object.entries(values).filter(([key, value]) => key.startsWith('/') && value),
-          );
-          const claims = { ...KINDS[/** @type {Kind} */ (kind.control.value)].claims(values), ...further };
-          await call('POST', path, { body: { issuer: issuer.control.value, claims } });
-          await show('Trusted. Its jobs need no stored token.');
-        },
+      trustList(trusts, name, async (trust) => {
+        await call('DELETE', `${path}/${trust.id}`);
+        await show('Removed. These jobs are denied from now on.');
       }),
-    ];
+      h('h2', null, 'Trust another workload'),
+      addition(issuers, async (issuer, claims) => {
+        await call('POST', path, { body: { issuer, claims } });
+        await show('Trusted. Its jobs need no stored token.');
+      }),
+    );
   };
   void show();
   return body;
+}
+
+/**
+ * @param {Trust[]} trusts
+ * @param {string} name of the integration
+ * @param {(trust: Trust) => Promise<void>} remove
+ */
+function trustList(trusts, name, remove) {
+  if (!trusts.length)
+    return h('p', { class: 'muted' }, 'None. Only jobs with a token of the integration can use its namespaces.');
+  const ask = (/** @type {Trust} */ trust) =>
+    confirm({
+      heading: `Stop trusting this workload of ${trust.issuer}?`,
+      submit: 'Stop trusting',
+      busy: 'One moment…',
+      text: [claimList(trust.claims), `Its jobs are denied immediately, unless they have a token of ${name}.`],
+      act: () => remove(trust),
+    });
+  return h(
+    'ul',
+    { class: 'rows' },
+    trusts.map((trust) => {
+      const label = `Stop trusting ${trust.issuer} ${String(trust.claims['/sub'])}`;
+      return h(
+        'li',
+        null,
+        h('strong', null, trust.issuer),
+        claimList(trust.claims),
+        button('Stop trusting', () => ask(trust), { class: 'quiet danger', 'aria-label': label }),
+      );
+    }),
+  );
+}
+
+/**
+ * The form that adds a workload.
+ * @param {Issuer[]} issuers
+ * @param {(issuer: string, claims: Record<string, unknown>) => Promise<void>} add
+ */
+function addition(issuers, add) {
+  const [first] = issuers;
+  if (!first) {
+    return h(
+      'p',
+      { class: 'note warn' },
+      'No issuer of identity tokens is registered. An operator adds one: ',
+      h('code', null, 'orgvault issuer add github --issuer https://token.actions.githubusercontent.com'),
+    );
+  }
+  const issuer = field({
+    label: 'Issuer',
+    options: issuers.map(({ name: value, issuer: url }) => [value, `${value} (${url})`]),
+    value: first.name,
+  });
+  const kind = field({
+    label: 'Where the job runs',
+    options: Object.entries(KINDS).map(([value, { text }]) => [value, text]),
+    value: kindOf(first),
+  });
+  const asked = h('div', { class: 'page-body' });
+  const note = h('p', { class: 'hint' });
+  /** @type {Record<string, import('./forms.js').Field>} */
+  let fields = {};
+  const chosen = () => issuers.find(({ name: value }) => value === issuer.control.value) ?? first;
+  const chosenKind = () => KINDS[/** @type {Kind} */ (kind.control.value)];
+  const ask = () => {
+    fields = claimFields(chosenKind(), chosen().required_claims);
+    asked.replaceChildren(...Object.values(fields).map(({ row }) => row));
+    const { fetched_at: at, last_error: error } = chosen();
+    note.replaceChildren('Its keys were fetched ', time(at), error ? `; the last try failed: ${error}` : '', '.');
+  };
+  issuer.control.addEventListener('change', () => {
+    kind.control.value = kindOf(chosen());
+    ask();
+  });
+  kind.control.addEventListener('change', ask);
+  ask();
+  return form({
+    fields: () => [issuer, kind, ...Object.values(fields)],
+    content: [h('div', { class: 'pair' }, issuer.row, kind.row), note, asked],
+    submit: 'Trust it',
+    busy: 'One moment…',
+    send: async () => {
+      const values = Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, one.read()]));
+      const further = Object.fromEntries(Object.entries(values).filter(([key, value]) => key.startsWith('/') && value));
+      await add(issuer.control.value, { ...chosenKind().claims(values), ...further });
+    },
+  });
+}
+
+/**
+ * The fields of a kind of workload, and of the further claims that its issuer requires.
+ * @param {(typeof KINDS)[Kind]} kind
+ * @param {string[]} required
+ */
+function claimFields(kind, required) {
+  /** @type {Record<string, import('./forms.js').Field>} */
+  const fields = kind.fields((pointer) => required.includes(pointer));
+  for (const pointer of required) {
+    if (pointer !== '/sub' && !(pointer in fields))
+      fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
+  }
+  return fields;
 }

@@ -3,9 +3,9 @@
 import { call } from './api.js';
 import { go } from './dom.js';
 import * as session from './session.js';
-import { holders } from '../rules/usage.js';
+import { waiting as waitingJobs } from '../rules/holders.js';
 
-/** How often the uses of a credential are read, in milliseconds. */
+/** How often the holders of a credential are read, in milliseconds. */
 const EVERY = 30_000;
 
 /** Credentials whose rotations wait: their namespaces and new versions, by ID. @type {Map<string, {namespace: string, version: number}>} */
@@ -48,14 +48,14 @@ async function poll() {
  */
 async function look(id, namespace, version) {
   const path = `/organization-vault/${id}`;
-  const [{ body: credential }, { body: uses }] = await Promise.all([
+  const [{ body: credential }, { body: holders }] = await Promise.all([
     call('GET', path),
-    call('GET', `${path}/activations?limit=1000`),
+    call('GET', `${path}/holders`),
   ]);
   if (!waiting.has(id)) return;
   // Rolled back, or finished by another user.
   if (credential.version !== version || !credential.previous_version) waiting.delete(id);
-  else if (!holders(uses, version).length) {
+  else if (!waitingJobs(holders).length) {
     waiting.delete(id);
     const address = `#/credentials/${id}/rotate`;
     dispatchEvent(new CustomEvent('rotation-safe', { detail: { address, namespace } }));

@@ -39,20 +39,3 @@ export function rhythm({ activations, every_days: every, usual_time: clock }, pe
     ? `${name} ${new Date(`${new Date(now).toISOString().slice(0, 10)}T${clock}Z`).toTimeString().slice(0, 5)}`
     : name;
 }
-
-/**
- * The integrations that may still use an older version: each with the latest time at which one of its activations expires.
- * @param {import('../parts/api.js').Use[]} uses
- * @param {number} current the version that is issued now
- * @returns {{integration: string, at: string, until: string}[]}
- */
-export function holders(uses, current) {
-  /** @type {Map<string, {integration: string, at: string, until: string}>} */
-  const found = new Map();
-  for (const { integration, at, version, expires_at: until, ended_at: ended } of uses) {
-    if (version >= current || ended || Date.parse(until) <= Date.now()) continue;
-    const known = found.get(integration);
-    if (!known || known.until < until) found.set(integration, { integration, at, until });
-  }
-  return [...found.values()];
-}

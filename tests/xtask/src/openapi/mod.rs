@@ -14,8 +14,8 @@ use vault_core::json::{Limits, parse};
 use vault_http::{Access, Route};
 
 /// Operations that are not part of the API.
-const UNDESCRIBED: [&str; 6] =
-    ["openapi", "docs", "console", "console-file", "show-federation-issuer", "show-federation-keys"];
+const UNDESCRIBED: [&str; 7] =
+    ["openapi", "docs", "console", "console-file", "console-module", "show-federation-issuer", "show-federation-keys"];
 
 const PROBLEM: &str = "application/problem+json";
 
