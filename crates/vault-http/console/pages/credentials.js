@@ -89,7 +89,7 @@ class Credentials extends Page {
       );
     const loaded = await loadList();
     const fields = this.#fields(loaded.rows);
-    const box = h('div');
+    const box = h('div', { class: 'page-body' });
     const views = h('nav', { class: 'presets', 'aria-label': 'Views' });
     const search = this.#search(fields, () => this.#show(loaded, fields, box, views));
     await this.#show(loaded, fields, box, views);
