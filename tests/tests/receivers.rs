@@ -317,10 +317,7 @@ fn instance_has_separate_receivers(database: Database) {
     assert_eq!(changed["events"], json!(["backup.failed", "inspection.found"]));
     assert_eq!(vault.run(&["receiver", "change", id, "--event", "credential.expired"]).status, Some(1));
     let listed = vault.json(&["receiver", "list"]);
-    assert_eq!(
-        (&listed[0]["state"], &listed[0]["address"]),
-        (&json!("active"), &json!(format!("{}/…", receivers.web)))
-    );
+    assert_eq!((&listed[0]["state"], &listed[0]["url"]), (&json!("active"), &json!(format!("{}/…", receivers.web))));
     let rotated = vault.json(&["receiver", "rotate-secret", id]);
     assert_ne!(rotated["secret"], added["secret"]);
     if database == Database::Sqlite {

@@ -219,7 +219,7 @@ async fn manage(target: &Target<'_>, command: Command, output: Output) -> Result
     match command {
         Command::Account(args) => command::account::run(target, args.command, output).await,
         Command::Integration(args) => command::integration::run(target, args.command, output).await,
-        Command::Receiver(args) => command::receiver::run(target, args.command, output).await,
+        Command::Receiver(args) => command::receiver::run(target, args.command, output),
         Command::Namespace(args) => command::namespace::run(target, args.command, output).await,
         Command::Audit(args) => command::audit::run(target, args.command, output).await,
         // Handled above, or without a vault.

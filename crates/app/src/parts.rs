@@ -4,6 +4,7 @@ use crate::egress;
 use crate::federation::{CountedStorage, Issuing};
 use crate::receivers::Carrier;
 use crate::settings::{Activation, Role, Settings};
+use std::future::ready;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_cli::failure::Failure;
@@ -40,6 +41,21 @@ pub(crate) fn public(settings: &Settings, opened: &OpenVault, parts: &ListenerPa
         federation: issuing.as_ref().map(|issuing| Arc::clone(&issuing.published)),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
+    }
+}
+
+/// Creates the parts of the API that a command of the operator uses in its process.
+pub(crate) fn operator(opened: &OpenVault) -> ServerParts {
+    ServerParts {
+        runtime: Handle::current(),
+        vault: opened.vault(),
+        accounts: opened.accounts(),
+        integrations: opened.integrations(),
+        receivers: opened.receivers(),
+        audit: opened.audit_reader(),
+        federation: None,
+        ids: opened.ports().environment.ids.clone(),
+        readiness: Readiness::new(|| ready(Ok(()))),
     }
 }
 

@@ -12,6 +12,11 @@ use std::fmt;
 pub struct WireSecret(SecretString);
 
 impl WireSecret {
+    /// Returns the secret.
+    pub const fn secret(&self) -> &SecretString {
+        &self.0
+    }
+
     /// Converts it into a secret of the process.
     pub fn into_secret(self) -> SecretString {
         self.0

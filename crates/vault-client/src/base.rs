@@ -26,6 +26,11 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
+    /// Returns the URL of the API of this process.
+    pub(crate) fn local() -> Self {
+        Self("http://localhost/v1".to_owned())
+    }
+
     /// Returns whether no one on a network can read the traffic, because it is encrypted or does not leave the host.
     pub fn is_private(&self) -> bool {
         self.is_https() || self.is_loopback()

@@ -9,6 +9,7 @@ use secrecy::zeroize::Zeroizing;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,13 +48,34 @@ pub struct ServerSocket {
 /// to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
-    agent: Agent,
+    transport: Transport,
     base: BaseUrl,
     /// Address for errors, because `base` does not identify a socket.
     address: Arc<str>,
 }
 
+/// Where requests go.
+#[derive(Clone)]
+enum Transport {
+    Network(Agent),
+    /// A function of this process.
+    Process(Arc<InProcess>),
+}
+
+type InProcess = dyn Fn(Request<Vec<u8>>) -> Response<Vec<u8>> + Send + Sync;
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
 impl Client {
+    /// Creates a client of the API that `answer` serves in this process, below the default base path.
+    pub fn in_process(answer: impl Fn(Request<Vec<u8>>) -> Response<Vec<u8>> + Send + Sync + 'static) -> Self {
+        Self { transport: Transport::Process(Arc::new(answer)), base: BaseUrl::local(), address: "this process".into() }
+    }
+
     /// Creates a client of the API at `base_url`. With `https://`, a CA that the operating system trusts must have
     /// issued the server's certificate.
     ///
@@ -89,7 +111,7 @@ impl Client {
 
     /// Creates a client that uses `agent`, and whose errors contain `address`.
     pub(crate) fn of(agent: Agent, base: BaseUrl, address: String) -> Self {
-        Self { agent, base, address: address.into() }
+        Self { transport: Transport::Network(agent), base, address: address.into() }
     }
 
     /// Logs in.
@@ -116,15 +138,18 @@ impl Client {
         if let Some(headers) = builder.headers_mut() {
             headers.extend(parts.headers);
         }
-        let response = match body {
-            Some(body) => {
-                if let Some(headers) = builder.headers_mut() {
-                    headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
-                }
-                builder.body(body).map_err(ureq::Error::from).and_then(|request| self.agent.run(request))
+        if let (Some(_), Some(headers)) = (body, builder.headers_mut()) {
+            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+        }
+        let request = builder.body(body).map_err(ureq::Error::from);
+        let response = request.and_then(|request| match (&self.transport, body) {
+            (Transport::Network(agent), Some(body)) => agent.run(request.map(|_| body)),
+            (Transport::Network(agent), None) => agent.run(request.map(drop)),
+            (Transport::Process(answer), _) => {
+                let request = request.map(|body| body.unwrap_or_default().to_vec());
+                Ok(answer(request).map(|body| Body::builder().data(body)))
             }
-            None => builder.body(()).map_err(ureq::Error::from).and_then(|request| self.agent.run(request)),
-        };
+        });
         Answer::read(response.map_err(|error| transport(&self.address, error))?, &self.address)
     }
 }

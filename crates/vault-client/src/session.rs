@@ -30,7 +30,8 @@ pub struct RequestOptions {
     pub verify: bool,
 }
 
-/// A session after a login.
+/// A session after a login. Cheap to clone.
+#[derive(Clone)]
 pub struct Session {
     client: Client,
     token: SecretString,

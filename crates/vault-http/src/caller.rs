@@ -16,6 +16,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 use vault_core::audit::Origin;
+use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::principal::Principal;
@@ -23,6 +24,13 @@ use vault_core::principal::Principal;
 /// ID of a request. The middleware adds it to each.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestId(pub(crate) Uuid);
+
+/// The operator of this host. Only [`crate::local`] adds it to a request.
+#[derive(Clone, Copy)]
+pub(crate) struct IsOperator {
+    /// The organization that a command names.
+    pub(crate) organization: Option<OrganizationId>,
+}
 
 /// The caller of a route whose access permits a `P`. A handler with another `P` than its route gets no caller and
 /// responds with status 500.
@@ -65,8 +73,8 @@ impl<P> Caller<P> {
     }
 
     /// Sets the organization in which the operation happens.
-    pub(crate) fn of(self, organization: OrganizationId) -> Self {
-        Self { organization: Some(organization), ..self }
+    pub(crate) fn of(self, organization: Option<OrganizationId>) -> Self {
+        Self { organization, ..self }
     }
 
     /// Counts the request.
@@ -76,7 +84,8 @@ impl<P> Caller<P> {
 
     /// Returns the organization in which the operation happens.
     pub(crate) fn organization(&self) -> Result<OrganizationId, ProblemResponse> {
-        self.organization.ok_or_else(ProblemResponse::internal)
+        let missing = || FieldError::new("/organization", FieldCode::Required, "is required");
+        self.organization.ok_or_else(|| missing().into())
     }
 
     /// Runs `use_case` to its end, even if the client disconnects. The request stays counted, and log lines of the use

@@ -36,6 +36,7 @@ mod host;
 mod limiter;
 mod links;
 mod listener;
+mod local;
 mod middleware;
 mod openapi;
 mod parts;
@@ -59,6 +60,7 @@ mod unix;
 
 pub use activation::{ActivationParts, activation_routes, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
+pub use local::OperatorApi;
 pub use parts::ServerParts;
 pub use public::{routes, server};
 pub use readiness::Readiness;
@@ -75,6 +77,4 @@ pub mod items {
     pub use crate::subject::integrations::issued as issued_integration;
     pub use crate::subject::integrations::item as integration;
     pub use crate::subject::integrations::trust_item as trust;
-    pub use crate::subject::receivers::delivery;
-    pub use crate::subject::receivers::item as receiver;
 }

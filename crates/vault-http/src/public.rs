@@ -1,7 +1,7 @@
 //! The public listener. It cannot decrypt a credential.
 
 use crate::authorization::bearer_token;
-use crate::caller::{Caller, peer};
+use crate::caller::{Caller, IsOperator, peer};
 use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::content;
 use crate::forwarded::UntrustedProxy;
@@ -12,7 +12,7 @@ use crate::parts::ServerParts;
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::routes::{Access, Endpoint, Route};
-use crate::server::{BoundServer, serve};
+use crate::server::{self, BoundServer, serve};
 use crate::settings::ServerSettings;
 use crate::subject::console::Console;
 use crate::subject::credentials::ParseData;
@@ -21,8 +21,10 @@ use crate::subject::{
     accounts, audit, console, credentials, enrolment, federation, integrations, namespaces, own_account, probes, read,
     receivers, versions,
 };
+use actix_web::body::BoxBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderMap};
-use actix_web::{HttpMessage as _, HttpRequest};
+use actix_web::{App, Error, HttpMessage as _, HttpRequest};
 use bytes::Bytes;
 use futures_util::future::LocalBoxFuture;
 use std::io;
@@ -53,6 +55,15 @@ pub(crate) struct PublicApi {
 /// An address or the socket cannot be bound, or there is none.
 pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<BoundServer> {
     serve(&settings.listener, settings.unix.as_ref(), Arc::new(PublicApi::new(settings, parts)), endpoints)
+}
+
+/// Creates the app of the public listener.
+pub(crate) fn app(
+    api: Arc<PublicApi>,
+) -> App<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<BoxBody>, Error = Error, InitError = ()>,
+> {
+    server::app(api, endpoints)
 }
 
 /// Returns every route of the public listener, from the table that dispatches requests. Authorization tests use it to
@@ -113,18 +124,23 @@ impl PublicApi {
             self.untrusted_proxy.notice(peer(request), &self.common.trusted_proxies);
         }
         let anyone = Caller::anyone(&self.common, request);
+        let operator: Option<IsOperator> = request.extensions().get().copied();
         match route.access {
             Access::Role(action) => {
+                if let Some(IsOperator { organization }) = operator {
+                    request.extensions_mut().insert(anyone.map(|()| Principal::Operator).of(organization));
+                    return Ok(());
+                }
                 let caller = self.session(anyone, request.headers())?;
                 if !caller.principal.role.permits(action) {
                     return Err(ProblemResponse::insufficient_role());
                 }
-                let organization = caller.principal.organization;
+                let organization = Some(caller.principal.organization);
                 request.extensions_mut().insert(caller.map(Principal::Session).of(organization));
             }
             Access::Session => {
                 let caller = self.session(anyone, request.headers())?;
-                let organization = caller.principal.organization;
+                let organization = Some(caller.principal.organization);
                 request.extensions_mut().insert(caller.of(organization));
             }
             Access::Limited => {

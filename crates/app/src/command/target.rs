@@ -1,14 +1,19 @@
 //! Where a command of admins runs: on the database, as the operator, or at a server, with a stored login.
 
+use crate::parts;
 use crate::settings::Settings;
+use tokio::runtime::Handle;
+use tokio::task::block_in_place;
 use vault_cli::client::data::printable;
 use vault_cli::client::login::{Login, Profile};
 use vault_cli::failure::{Failure, flag_of, rejected};
 use vault_cli::text::program;
-use vault_client::{ClientError, OwnAccount, ProblemCode, Session};
+use vault_client::{Client, ClientError, OwnAccount, ProblemCode, Session};
+use vault_core::id::OrganizationId;
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
 use vault_embed::{OpenVault, SystemClock};
+use vault_http::OperatorApi;
 
 /// Where a command of admins runs.
 pub(crate) enum Target<'a> {
@@ -66,6 +71,28 @@ fn refused(error: ClientError, log_in: &str, object: &str) -> Failure {
 }
 
 impl Target<'_> {
+    /// Returns a session: that of the login, or one of the operator in this process. `organization` is the one that the
+    /// command names. On the database, call it on the runtime of the vault.
+    pub(super) fn session(&self, organization: Option<OrganizationId>) -> Session {
+        match self {
+            Self::Database(_, vault) => {
+                let (api, runtime) = (OperatorApi::new(parts::operator(vault), organization), Handle::current());
+                let answer = move |request| block_in_place(|| runtime.block_on(api.answer(request)));
+                Client::in_process(answer).resume(String::new().into())
+            }
+            Self::Server(remote) => remote.session.clone(),
+        }
+    }
+
+    /// Converts the result of a request. `object` is the message for an object that does not exist.
+    pub(super) fn done<T>(&self, result: Result<T, ClientError>, object: &str) -> Result<T, Failure> {
+        let log_in = match self {
+            Self::Database(..) => String::new(), // the operator needs no login
+            Self::Server(remote) => remote.profile.login_command(),
+        };
+        result.map_err(|error| refused(error, &log_in, object))
+    }
+
     /// Returns the name of the organization that `--org` names. Without it, that of the login.
     pub(super) fn organization<'t>(&'t self, org: Option<&'t str>) -> Result<&'t str, Failure> {
         match (self, org) {

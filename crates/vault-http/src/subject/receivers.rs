@@ -46,20 +46,23 @@ async fn add(
     api: Data<PublicApi>,
     Body(body): Body<vault_api::AddReceiverRequest>,
 ) -> JsonStatusResult<IssuedReceiver> {
-    let request = new_receiver(body)?;
+    let request = new_receiver(body, caller.organization().is_ok())?;
     let receivers = api.parts.receivers.for_request(caller.origin);
     let added = caller.run(|principal| async move { receivers.add(&principal, request).await }).await?;
     created(IssuedReceiver { receiver: item(&added.receiver), secret: added.secret.map(Into::into) })
 }
 
 /// The use case validates the address, and the events again.
-fn new_receiver(body: vault_api::AddReceiverRequest) -> Result<AddReceiverRequest, ProblemResponse> {
+fn new_receiver(
+    body: vault_api::AddReceiverRequest,
+    of_organization: bool,
+) -> Result<AddReceiverRequest, ProblemResponse> {
     let vault_api::AddReceiverRequest { kind, url, to, events } = body;
     let mut errors = ValueErrors::default();
     let unknown = || FieldError::new("/kind", FieldCode::OutOfRange, "must be webhook or email");
     let channel = errors.check(Channel::parse(&kind).ok_or_else(unknown));
     let events = events.unwrap_or_default();
-    errors.check_all(EventKinds::parse(&events, true, "/events"));
+    errors.check_all(EventKinds::parse(&events, of_organization, "/events"));
     let address = channel.and_then(|channel| {
         let (wanted, given, other, surplus) = match channel {
             Channel::Webhook => ("/url", url, "/to", to),
@@ -83,10 +86,11 @@ async fn change(
     Body(body): Body<ChangeReceiverRequest>,
 ) -> JsonResult<ReceiverItem> {
     let wrong = || FieldError::new("/state", FieldCode::OutOfRange, "must be active or disabled");
-    let mut errors = ValueErrors::default();
+    let (mut errors, of_organization) = (ValueErrors::default(), caller.organization().is_ok());
     let state = body.state.map(|text| ReceiverState::parse(&text).ok_or_else(wrong)).transpose();
     let state = errors.check(state);
-    errors.check_all(body.events.as_ref().map(|names| EventKinds::parse(names, true, "/events")).transpose());
+    errors
+        .check_all(body.events.as_ref().map(|names| EventKinds::parse(names, of_organization, "/events")).transpose());
     let edit = errors.finish(state.map(|state| ReceiverEdit { state, events: body.events }))?;
     let receivers = api.parts.receivers.for_request(caller.origin);
     let changed = caller.run(|principal| async move { receivers.change(&principal, id, edit).await }).await?;
@@ -135,7 +139,7 @@ async fn resend(
 }
 
 /// Converts a receiver.
-pub fn item(stored: &StoredReceiver) -> ReceiverItem {
+fn item(stored: &StoredReceiver) -> ReceiverItem {
     let receiver = &stored.receiver;
     let shown = |channel| Some(receiver.shown.clone()).filter(|_| receiver.channel == channel);
     ReceiverItem {
@@ -152,7 +156,7 @@ pub fn item(stored: &StoredReceiver) -> ReceiverItem {
 }
 
 /// Converts a delivery.
-pub fn delivery(delivery: &EventDelivery) -> DeliveryItem {
+fn delivery(delivery: &EventDelivery) -> DeliveryItem {
     let waits = delivery.state == DeliveryState::Waiting;
     DeliveryItem {
         id: delivery.id.to_string(),

@@ -1,9 +1,10 @@
 //! Access tokens and roles.
 
 use crate::support::{World, assert_problem, request, s3};
+use http::Request;
 use serde_json::json;
 use vault_core::role::Role;
-use vault_http::{Access, routes};
+use vault_http::{Access, OperatorApi, routes};
 
 /// A body in the form that an operation accepts.
 fn sound_body(line: &str) -> String {
@@ -160,4 +161,26 @@ fn refusal_before_the_body_closes_the_connection() {
     assert_problem(&response, 401, "invalid-token", "no token");
     assert_eq!(response.header("connection"), Some("close"));
     assert!(wire.is_closed());
+}
+
+#[test]
+fn request_over_tcp_is_no_operator() {
+    let world = World::start();
+    let api = OperatorApi::new(world.server_parts(), None);
+    let headers = [("host", "localhost"), ("authorization", "Bearer "), ("content-type", "application/json")];
+    for path in ["/v1/receivers", "/v1/audit"] {
+        let mut asked = Request::get(format!("http://localhost{path}"));
+        for (name, value) in headers {
+            asked = asked.header(name, value);
+        }
+        let answer = world.runtime().block_on(api.answer(asked.body(Vec::new()).unwrap()));
+        assert_eq!(answer.status(), 200, "{path} in the process");
+        let lines = headers.map(|(name, value)| format!("{name}: {value}"));
+        let lines: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with("host")).collect();
+        let response = world.send(&format!("GET {path}"), &lines, "");
+        assert_problem(&response, 401, "invalid-token", path);
+    }
+    // Routes of the caller's own account reject operators.
+    let own = Request::get("http://localhost/v1/account").body(Vec::new()).unwrap();
+    assert_eq!(world.runtime().block_on(api.answer(own)).status(), 401);
 }

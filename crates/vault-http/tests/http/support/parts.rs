@@ -20,6 +20,10 @@ pub(super) fn server_parts(fake: &FakeVault, runtime: &Handle) -> ServerParts {
 }
 
 impl World {
+    pub(crate) fn server_parts(&self) -> ServerParts {
+        server_parts(self, self.runtime().handle())
+    }
+
     pub(crate) fn activation_parts(&self) -> ActivationParts {
         ActivationParts {
             runtime: self.runtime().handle().clone(),
