@@ -99,9 +99,7 @@ fn frozen_namespace_cannot_be_activated(database: Database) {
     integration.activate(&client, "imports/a").expect(201);
 
     let frozen = vault.json(&["namespace", "freeze", "imports/a", "--org", "Acme"]);
-    let concerned = json!({"organization": "Acme", "namespace": "imports/a", "frozen": true, "changed": true,
-        "credentials": 1, "integrations": 1});
-    assert_eq!(frozen, concerned);
+    assert_eq!(frozen, json!({"credentials": 1, "integrations": 1, "changed": true}));
     integration.activate(&client, "imports/a").problem("frozen");
     integration.check(&client, "imports/a", &[]).problem("frozen");
     integration.activate(&client, "imports/b").expect(201);

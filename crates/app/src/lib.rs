@@ -37,7 +37,7 @@ mod usage;
 use clap::ArgMatches;
 use clap_complete::Shell;
 use cli::{Cli, Command};
-use command::target::{Remote, Target};
+use command::target::Target;
 use settings::{LogFormat, Settings};
 use std::io::Write;
 use std::process::ExitCode;
@@ -127,12 +127,11 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
 
 /// Runs a command of admins with the login of a profile.
 fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let done =
-        Remote::open(profile).and_then(|remote| runtime.block_on(manage(&Target::Server(&remote), command, output)));
-    done.map_err(|failure| match profile.as_str() {
-        Profile::DEFAULT => failure,
-        name => failure.noting(format!("with profile {name}")),
+    Target::login(profile).and_then(|target| manage(&target, command, output)).map_err(|failure| {
+        match profile.as_str() {
+            Profile::DEFAULT => failure,
+            name => failure.noting(format!("with profile {name}")),
+        }
     })
 }
 
@@ -210,18 +209,18 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Issuer(command) => command::issuer::run(settings, vault, command, output).await,
         Command::Federation(command) => command::federation::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
-        command => manage(&Target::Database(settings, vault), command, output).await,
+        command => manage(&Target::operator(settings, vault), command, output),
     }
 }
 
 /// Runs a command of admins.
-async fn manage(target: &Target<'_>, command: Command, output: Output) -> Result<(), Failure> {
+fn manage(target: &Target<'_>, command: Command, output: Output) -> Result<(), Failure> {
     match command {
-        Command::Account(args) => command::account::run(target, args.command, output).await,
-        Command::Integration(args) => command::integration::run(target, args.command, output).await,
+        Command::Account(args) => command::account::run(target, args.command, output),
+        Command::Integration(args) => command::integration::run(target, args.command, output),
         Command::Receiver(args) => command::receiver::run(target, args.command, output),
-        Command::Namespace(args) => command::namespace::run(target, args.command, output).await,
-        Command::Audit(args) => command::audit::run(target, args.command, output).await,
+        Command::Namespace(args) => command::namespace::run(target, args.command, output),
+        Command::Audit(args) => command::audit::run(target, args.command, output),
         // Handled above, or without a vault.
         _ => Ok(()),
     }

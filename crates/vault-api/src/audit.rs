@@ -10,6 +10,10 @@ pub struct AuditItem {
     pub id: String,
     /// Time of the event, RFC 3339 in UTC.
     pub at: String,
+    /// ID of the organization, in commands and deliveries. Responses over a network omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub organization: Option<String>,
     /// Kind of the actor: `account`, `integration`, `operator`, `system`, `embedder` or `unknown`.
     pub actor: String,
     /// Account that acted.
@@ -45,6 +49,10 @@ pub struct AuditItem {
     /// Issued credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<AuditedCredential>,
+    /// Number of the checkpoint that contains the entry, in commands of the operator and deliveries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub checkpoint: Option<i64>,
 }
 
 /// A change of one field. Without `from` and `to`, its values are sealed.

@@ -6,29 +6,13 @@ use crate::{ClientError, Session};
 use serde::Serialize;
 use ureq::http::Method;
 use vault_api::{
-    CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem, IssuedIntegration, IssuerItem,
-    NamespaceItem, NamespaceRequest, NamespaceUsage, RotateIntegrationRequest, TrustItem, TrustRequest,
+    ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem,
+    IssuedIntegration, IssuerItem, NamespaceItem, NamespaceRequest, NamespaceUsage, RotateIntegrationRequest,
+    TrustItem,
 };
 
 const INTEGRATIONS: &str = "/integrations";
 const NAMESPACES: &str = "/namespaces";
-
-/// A change of an integration. `None` leaves a field unchanged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct IntegrationChange {
-    /// New state: `active` or `disabled`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
-    /// Namespaces that it may activate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespaces: Option<Vec<String>>,
-    /// New expiry in RFC 3339, or never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Option<String>>,
-    /// Document set that manages it, or none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub managed_by: Option<Option<String>>,
-}
 
 /// Operations of admins on the integrations of their organization.
 ///
@@ -49,12 +33,19 @@ impl Session {
     }
 
     /// Creates an integration. Its token is returned only once.
-    pub fn create_integration(&self, request: &CreateIntegrationRequest) -> Result<IssuedIntegration, ClientError> {
+    pub fn create_integration<T: Serialize>(
+        &self,
+        request: &CreateIntegrationRequest<T>,
+    ) -> Result<IssuedIntegration, ClientError> {
         self.send_json(Method::POST, INTEGRATIONS, request)?.json()
     }
 
     /// Changes an integration.
-    pub fn change_integration(&self, id: &str, change: &IntegrationChange) -> Result<IntegrationItem, ClientError> {
+    pub fn change_integration(
+        &self,
+        id: &str,
+        change: &ChangeIntegrationRequest,
+    ) -> Result<IntegrationItem, ClientError> {
         self.send_json(Method::PATCH, &below(INTEGRATIONS, id), change)?.json()
     }
 
@@ -74,8 +65,8 @@ impl Session {
         self.send(Method::GET, "/issuers")?.json()
     }
 
-    /// Adds a trust to an integration.
-    pub fn trust(&self, id: &str, trust: &TrustRequest) -> Result<TrustItem, ClientError> {
+    /// Adds a trust to an integration: a [`TrustRequest`](vault_api::TrustRequest), or its JSON.
+    pub fn trust(&self, id: &str, trust: &impl Serialize) -> Result<TrustItem, ClientError> {
         self.send_json(Method::POST, &[&below(INTEGRATIONS, id), "/trusts"].concat(), trust)?.json()
     }
 

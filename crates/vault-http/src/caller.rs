@@ -19,7 +19,7 @@ use vault_core::audit::Origin;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
-use vault_core::principal::Principal;
+use vault_core::principal::{Principal, Scope};
 
 /// ID of a request. The middleware adds it to each.
 #[derive(Clone, Copy)]
@@ -106,6 +106,13 @@ impl<P> Caller<P> {
         };
         let spans = self.spans.as_ref().ok_or_else(ProblemResponse::internal)?;
         Ok(complete(&self.runtime, spans.carry(counted)).await?)
+    }
+}
+
+impl Caller {
+    /// Returns the organization whose objects a list shows. Without one, the operator lists those of all.
+    pub(crate) fn scope(&self) -> Scope {
+        self.organization.map_or_else(|| self.principal.scope(), Scope::One)
     }
 }
 

@@ -69,12 +69,5 @@ pub use server::{BoundServer, ListeningServer};
 pub use settings::{
     ActivationSettings, AdminSettings, BasePath, Deadlines, ListenerSettings, Rate, ServerSettings, UnixSocket,
 };
+pub use subject::audit::item as audit_item;
 pub use tls::{Tls, TlsError, certificate_name};
-
-/// Conversions of objects to those of responses, for commands that print the same.
-pub mod items {
-    pub use crate::subject::accounts::item as account;
-    pub use crate::subject::integrations::issued as issued_integration;
-    pub use crate::subject::integrations::item as integration;
-    pub use crate::subject::integrations::trust_item as trust;
-}

@@ -18,14 +18,12 @@ use std::sync::Arc;
 use vault_core::id::OrganizationId;
 
 /// The API of this process, for the operator of this host. It is below the default base path.
-pub struct OperatorApi {
-    api: Arc<PublicApi>,
-    organization: Option<OrganizationId>,
-}
+#[derive(Clone)]
+pub struct OperatorApi(Arc<PublicApi>);
 
 impl OperatorApi {
-    /// Creates the API with these use cases. Without an organization, operations concern the instance.
-    pub fn new(parts: ServerParts, organization: Option<OrganizationId>) -> Self {
+    /// Creates the API with these use cases.
+    pub fn new(parts: ServerParts) -> Self {
         let settings = ServerSettings {
             listener: ListenerSettings::new(Vec::new()),
             unix: None,
@@ -36,12 +34,12 @@ impl OperatorApi {
             requests_per_account: usize::MAX,
             requests_per_organization: usize::MAX,
         };
-        Self { api: Arc::new(PublicApi::new(&settings, parts)), organization }
+        Self(Arc::new(PublicApi::new(&settings, parts)))
     }
 
-    /// Answers a request.
-    pub async fn answer(&self, request: Request<Vec<u8>>) -> Response<Vec<u8>> {
-        let called = called(request, IsOperator { organization: self.organization });
+    /// Answers a request. Without an organization, it concerns the instance.
+    pub async fn answer(&self, organization: Option<OrganizationId>, request: Request<Vec<u8>>) -> Response<Vec<u8>> {
+        let called = called(request, IsOperator { organization });
         match called {
             Some(called) => self.answered(called).await.unwrap_or_else(|| status(StatusCode::INTERNAL_SERVER_ERROR)),
             None => status(StatusCode::BAD_REQUEST),
@@ -50,7 +48,7 @@ impl OperatorApi {
 
     async fn answered(&self, called: actix_http::Request<BoxedPayloadStream>) -> Option<Response<Vec<u8>>> {
         // A service of its own for each request is cheap enough for a command.
-        let app = public::app(Arc::clone(&self.api));
+        let app = public::app(Arc::clone(&self.0));
         let service = app.into_factory().new_service(AppConfig::default()).await.ok()?;
         let response = service.call(called).await.ok()?;
         let mut answer = status(StatusCode::from_u16(response.status().as_u16()).ok()?);

@@ -1,6 +1,6 @@
 //! Destinations of audit entries: a file, the local syslog, or an HTTP server.
 
-use super::{AuditLine, DELIVERED};
+use super::DELIVERED;
 use crate::egress;
 use crate::settings::{Settings, SinkTarget};
 use async_trait::async_trait;
@@ -60,7 +60,7 @@ fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
 #[async_trait]
 impl AuditSink for Sink {
     async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), LineError> {
-        let lines = entries.iter().map(|entry| serde_json::to_vec(&AuditLine::from(entry.clone())));
+        let lines = entries.iter().map(|entry| serde_json::to_vec(&vault_http::audit_item(entry)));
         let lines = lines.collect::<Result<Vec<_>, _>>()?;
         let count = u64::try_from(lines.len()).unwrap_or_default();
         self.write(lines).await?;

@@ -2,7 +2,7 @@
 
 mod reading;
 
-use super::target::Target;
+use super::target::{Target, wait};
 use crate::cli::AuditCommand;
 use crate::compose;
 use crate::progress::Progress;
@@ -51,16 +51,16 @@ impl From<AuditFinding> for Finding {
     }
 }
 
-pub(crate) async fn run(target: &Target<'_>, command: AuditCommand, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(target: &Target<'_>, command: AuditCommand, output: Output) -> Result<(), Failure> {
     match command {
         AuditCommand::Verify => {
             let (settings, vault) = target.database("audit verify")?;
-            verify(settings, vault, output).await
+            wait(verify(settings, vault, output))
         }
         AuditCommand::List { filter, limit, json_lines: true, output: file } => {
-            reading::export(target, *filter, limit, &file).await
+            reading::export(target, *filter, limit, &file)
         }
-        AuditCommand::List { filter, limit, .. } => reading::list(target, *filter, limit, output).await,
+        AuditCommand::List { filter, limit, .. } => reading::list(target, *filter, limit, output),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `orgvault issuer …`: issuers of identity tokens.
 
-use super::organization::{Organizations, organization_id};
+use super::organization::{self, Organizations};
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
 use crate::egress;
 use crate::settings::Settings;
@@ -61,7 +61,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
 async fn add_issuer(settings: &Settings, vault: &OpenVault, add: AddIssuer, output: Output) -> Result<(), Failure> {
     let mut organizations = Vec::with_capacity(add.org.len());
     for name in &add.org {
-        organizations.push(organization_id(vault, name).await?);
+        organizations.push(organization::named(vault, name).await?.id);
     }
     Issuer::check_url(&add.issuer, "--issuer").map_err(|error| wrong_flag(&error))?;
     let source = match (&add.jwks_url, &add.jwks_file) {

@@ -1,76 +1,29 @@
 //! `orgvault namespace …`
 
-use super::organization::{Organizations, organization_id};
-use super::target::Target;
+use super::target::{Of, Target};
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use serde::Serialize;
 use vault_cli::failure::{Doing, Failure, NO_ORGANIZATION, wrong_flag};
 use vault_cli::output::{Output, table, warn};
-use vault_cli::text::{counted, rfc3339};
-use vault_client::NamespaceItem;
-use vault_core::namespace::Namespace;
-use vault_core::namespace::{Freezing, NAMESPACE_COUNT_LIMIT};
-use vault_core::port::NamePosition;
-use vault_core::principal::{Principal, Scope};
-use vault_embed::OpenVault;
+use vault_cli::text::counted;
+use vault_client::FrozenNamespace;
+use vault_core::namespace::{NAMESPACE_COUNT_LIMIT, Namespace};
 
-/// Page size of lists.
-const PAGE: usize = 1_000;
-
-/// The result for a namespace in JSON output.
-#[derive(Serialize)]
-struct Changed {
-    organization: String,
-    namespace: String,
-    frozen: bool,
-    /// Set if this command changed the state.
-    changed: bool,
-    /// Number of credentials in the namespace, at most 1,000.
-    credentials: i64,
-    /// Number of integrations that may activate the namespace.
-    integrations: i64,
-}
-
-/// A frozen namespace in JSON output.
-#[derive(Serialize)]
-struct Shown {
-    organization: String,
-    namespace: String,
-    frozen_at: String,
-}
-
-pub(crate) async fn run(target: &Target<'_>, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(target: &Target<'_>, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
     match command {
-        NamespaceCommand::Freeze(namespace) => set(target, namespace, true, output).await,
-        NamespaceCommand::Thaw(namespace) => set(target, namespace, false, output).await,
-        NamespaceCommand::List => list(target, output).await,
+        NamespaceCommand::Freeze(namespace) => set(target, &namespace, true, output),
+        NamespaceCommand::Thaw(namespace) => set(target, &namespace, false, output),
+        NamespaceCommand::List => list(target, output),
     }
 }
 
-async fn set(target: &Target<'_>, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
+fn set(target: &Target<'_>, given: &NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
     let namespace = Namespace::parse(&given.name, "NAME").map_err(|error| wrong_flag(&error))?;
-    let org = target.organization(given.org.as_deref())?.to_owned();
-    let what = format!("{} {} of {org}", if frozen { "freeze" } else { "thaw" }, given.name);
-    let Freezing { changed, credentials, integrations } = match target {
-        Target::Database(_, vault) => {
-            let (integrations, operator) = (vault.integrations(), Principal::Operator);
-            let organization = organization_id(vault, &org).await?;
-            let freezing = match frozen {
-                true => integrations.freeze(&operator, organization, namespace).await,
-                false => integrations.thaw(&operator, organization, namespace).await,
-            };
-            freezing.doing(|| what)?
-        }
-        Target::Server(remote) => {
-            let set = match frozen {
-                true => remote.session.freeze(namespace.as_str()),
-                false => remote.session.thaw(namespace.as_str()),
-            };
-            let vault_client::FrozenNamespace { credentials, integrations, changed } =
-                remote.done(set, NO_ORGANIZATION).doing(|| what)?;
-            Freezing { changed, credentials, integrations }
-        }
-    };
+    let org = target.organization(given.org.as_deref())?;
+    let what = || format!("{} {} of {org}", if frozen { "freeze" } else { "thaw" }, given.name);
+    let session = target.place(Some(org)).doing(what)?.session;
+    let set = if frozen { session.freeze(namespace.as_str()) } else { session.thaw(namespace.as_str()) };
+    let shown = target.done(set, NO_ORGANIZATION).doing(what)?;
+    let FrozenNamespace { credentials, integrations, changed } = shown;
     let (held, covered) = (number(credentials, "credential"), number(integrations, "integration"));
     let place = format!("{} of {org} ({held}, {covered})", given.name);
     let text = match (frozen, changed) {
@@ -85,8 +38,7 @@ async fn set(target: &Target<'_>, given: NamedNamespace, frozen: bool, output: O
     if credentials == 0 {
         warn(&format!("{} has no credentials in {org}. Check the spelling.", given.name));
     }
-    let (organization, namespace) = (org, given.name);
-    output.print(&Changed { organization, namespace, frozen, changed, credentials, integrations }, &text)
+    output.print(&shown, &text)
 }
 
 /// Formats a number: `no credentials`, `1 credential`, `2 credentials`, `1000 or more credentials`.
@@ -98,36 +50,17 @@ fn number(count: i64, what: &str) -> String {
     }
 }
 
-async fn list(target: &Target<'_>, output: Output) -> Result<(), Failure> {
-    let shown = match target {
-        Target::Database(_, vault) => frozen(vault).await?,
-        Target::Server(remote) => {
-            let namespaces = remote.done(remote.session.namespaces(), NO_ORGANIZATION)?;
-            let shown = |namespace: NamespaceItem| {
-                let frozen_at = namespace.frozen_at?;
-                let organization = remote.account.organization.clone();
-                Some(Shown { organization, namespace: namespace.namespace, frozen_at })
-            };
-            namespaces.into_iter().filter_map(shown).collect()
-        }
-    };
-    let rows: Vec<Vec<String>> =
-        shown.iter().map(|row| vec![row.organization.clone(), row.namespace.clone(), row.frozen_at.clone()]).collect();
-    output.print(&shown, &table(&["ORGANIZATION", "NAMESPACE", "FROZEN"], &rows))
-}
-
-/// Returns the frozen namespaces of all organizations.
-async fn frozen(vault: &OpenVault) -> Result<Vec<Shown>, Failure> {
-    let organizations = Organizations::of(vault).await?;
-    let (mut shown, mut after) = (Vec::new(), None);
-    loop {
-        let page = vault.integrations().list_frozen(&Principal::Operator, Scope::All, after, PAGE).await?;
-        shown.extend(page.iter().map(|row| Shown {
-            organization: organizations.name_of(row.organization),
-            namespace: row.namespace.to_string(),
-            frozen_at: rfc3339(row.frozen_at),
-        }));
-        let Some(last) = page.last().filter(|_| page.len() == PAGE) else { return Ok(shown) };
-        after = Some(NamePosition { organization: last.organization, name: last.namespace.as_str().to_owned() });
+/// Lists the frozen namespaces of all organizations that the caller administers.
+fn list(target: &Target<'_>, output: Output) -> Result<(), Failure> {
+    let mut shown = Vec::new();
+    for place in target.places(None)? {
+        let namespaces = target.done(place.session.namespaces(), NO_ORGANIZATION)?;
+        let frozen = namespaces.into_iter().filter(|namespace| namespace.frozen);
+        shown.extend(frozen.map(|object| Of { organization: place.organization.clone(), object }));
     }
+    let row = |Of { organization, object }: &Of<vault_client::NamespaceItem>| {
+        vec![organization.clone(), object.namespace.clone(), object.frozen_at.clone().unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
+    output.print(&shown, &table(&["ORGANIZATION", "NAMESPACE", "FROZEN"], &rows))
 }

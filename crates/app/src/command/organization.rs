@@ -77,15 +77,14 @@ async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     output.print(&shown, &table(&["NAME", "STATE", "CREATED", "ID"], &rows))
 }
 
-/// Returns the ID of the organization with this name, which is verified to be its own.
-pub(super) async fn organization_id(vault: &OpenVault, name: &str) -> Result<OrganizationId, Failure> {
-    match vault.operator().organization(name).await {
-        Ok(organization) => Ok(organization.id),
-        Err(Error::Refused(Refusal::NoOrganization)) => {
-            Err(Failure::new(format!("no organization is named {name}; `orgvault org list` shows all")))
+/// Returns the organization with this name, which is verified to be its own.
+pub(super) async fn named(vault: &OpenVault, name: &str) -> Result<Organization, Failure> {
+    vault.operator().organization(name).await.map_err(|error| match error {
+        Error::Refused(Refusal::NoOrganization) => {
+            Failure::new(format!("no organization is named {name}; `orgvault org list` shows all"))
         }
-        Err(error) => Err(error.into()),
-    }
+        error => error.into(),
+    })
 }
 
 /// All organizations, to show their names.

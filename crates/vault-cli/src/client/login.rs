@@ -222,16 +222,29 @@ fn directory() -> Result<PathBuf, Failure> {
 
 /// Describes a failed request: the operation, the cause and the next step.
 pub fn failure(doing: &str, error: &ClientError) -> Failure {
-    Failure::new(match error {
-        _ if error.code() == Some(ProblemCode::InvalidToken) => {
-            format!("cannot {doing}: your login has expired or was revoked. Run `orgvault login`")
+    Failure::new(format!("cannot {doing}: {}", refused(error, &Profile::default(), None)))
+}
+
+/// Converts an error of the HTTP API: names flags instead of JSON pointers, and adds the next step. `object` is the message
+/// for an object that does not exist.
+pub fn refused(error: &ClientError, profile: &Profile, object: Option<&str>) -> Failure {
+    match (error, error.code(), object) {
+        (_, Some(ProblemCode::InvalidToken), _) => {
+            Failure::new(format!("your login has expired or was revoked. Run `{}`", profile.login_command()))
         }
-        ClientError::Problem { problem, .. } if !problem.errors.is_empty() => {
+        (_, Some(ProblemCode::NotFound), Some(object)) => Failure::new(object),
+        (ClientError::Problem { problem, .. }, ..) if !problem.errors.is_empty() => {
             let errors = problem.errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail));
-            format!("cannot {doing}: {}", printable(&rejected(errors)))
+            Failure::new(printable(&rejected(errors)))
         }
-        _ => format!("cannot {doing}: {}", Failure::from(error)),
-    })
+        (ClientError::Problem { problem, .. }, Some(ProblemCode::Conflict), Some(_)) => {
+            let detail = printable(problem.detail.trim_end_matches('.'));
+            let mut rest = detail.chars();
+            let first = rest.next().map(|first| first.to_ascii_lowercase());
+            Failure::new(first.into_iter().chain(rest).collect::<String>())
+        }
+        _ => error.into(),
+    }
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vault_client::{
-    AddReceiverRequest, ChangeAccountRequest, ChangeReceiverRequest, ClientError, CreateIntegrationRequest,
-    IntegrationChange, InviteRequest, IssuedIntegration, ListFilter, ReplaceRequest, RequestOptions, SaveRequest,
-    Session, WireJson,
+    AddReceiverRequest, ChangeAccountRequest, ChangeIntegrationRequest, ChangeReceiverRequest, ClientError,
+    CreateIntegrationRequest, InviteRequest, IssuedIntegration, ListFilter, ReplaceRequest, RequestOptions,
+    SaveRequest, Session, WireJson,
 };
 
 /// Exit status of a dry run with changes.
@@ -342,8 +342,10 @@ impl Apply<'_> {
                     self.keep(&json!({"integration": made.name, "token": token}))?;
                 }
                 if integration.own.disabled {
-                    let change =
-                        IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
+                    let change = ChangeIntegrationRequest {
+                        state: Some("disabled".to_owned()),
+                        ..ChangeIntegrationRequest::default()
+                    };
                     self.session.change_integration(&made.id, &change).map_err(refused)?;
                 }
                 Ok(())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vault_client::{
-    AccountItem, ChangeReceiverRequest, CredentialItem, DescribeRequest, IntegrationChange, IntegrationItem,
+    AccountItem, ChangeIntegrationRequest, ChangeReceiverRequest, CredentialItem, DescribeRequest, IntegrationItem,
     InviteRequest, IssuerItem, ReceiverItem, TrustItem, TrustRequest,
 };
 use vault_core::activation::VendRule;
@@ -32,7 +32,7 @@ pub(crate) enum Change {
     Withdraw { id: String, email: String },
     UpdatePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
     CreateIntegration(Integration),
-    UpdateIntegration { id: String, name: String, change: IntegrationChange },
+    UpdateIntegration { id: String, name: String, change: ChangeIntegrationRequest },
     Trust { id: String, name: String, trust: TrustRequest },
     Distrust { id: String, name: String, trust: TrustItem },
     AddReceiver(Receiver),
@@ -228,7 +228,7 @@ fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Violatio
 fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
     let Integration { own, request: wanted, .. } = wanted;
     let (id, name) = (found.id.clone(), wanted.name.clone());
-    let change = IntegrationChange {
+    let change = ChangeIntegrationRequest {
         state: change_state(own, &found.state),
         namespaces: (sorted(&wanted.namespaces) != sorted(&found.namespaces)).then(|| wanted.namespaces.clone()),
         expires_at: (wanted.expires_at != found.expires_at).then(|| wanted.expires_at.clone()),
@@ -241,7 +241,7 @@ fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) 
     let trusts = wanted.trusts.as_deref().unwrap_or_default();
     let new = trusts.iter().filter(|trust| found.trusts.iter().all(|item| !same(trust, item)));
     let gone = found.trusts.iter().filter(|item| trusts.iter().all(|trust| !same(trust, item)));
-    let changed = (change != IntegrationChange::default()).then(|| Change::UpdateIntegration {
+    let changed = (change != ChangeIntegrationRequest::default()).then(|| Change::UpdateIntegration {
         id: id.clone(),
         name: name.clone(),
         change,

@@ -135,7 +135,7 @@ fn parse_role(text: &str) -> Result<Role, FieldError> {
 }
 
 /// Converts an account or invitation.
-pub fn item(account: &ListedAccount) -> AccountItem {
+fn item(account: &ListedAccount) -> AccountItem {
     AccountItem {
         id: account.grant.account.to_string(),
         email: account.grant.email.to_string(),

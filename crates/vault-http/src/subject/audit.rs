@@ -11,7 +11,7 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use vault_api::{AuditItem, AuditedChange, AuditedCredential};
 use vault_core::audit::AuditEntry;
-use vault_core::principal::Scope;
+use vault_core::principal::Principal;
 use vault_core::role::Action;
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
@@ -24,16 +24,22 @@ async fn list(
     AuditQuery(filter, order, request): AuditQuery,
 ) -> Result<HttpResponse, ProblemResponse> {
     let (reader, limit, asked) = (api.parts.audit.for_request(caller.origin), request.limit, filter.clone());
-    let scope = Scope::One(caller.organization()?);
+    let scope = caller.scope();
     let list = |principal| async move { reader.list(&principal, scope, order, &asked, &request).await };
     let listed = caller.run(list).await?;
-    page(&links::audit(&api.common.base.below("/audit"), &filter, order), &listed, limit, item)
+    let is_operator = caller.principal == Principal::Operator;
+    page(&links::audit(&api.common.base.below("/audit"), &filter, order), &listed, limit, |entry| match item(entry) {
+        item if is_operator => item,
+        item => AuditItem { organization: None, checkpoint: None, ..item },
+    })
 }
 
-fn item(entry: &AuditEntry) -> AuditItem {
+/// Converts an entry, for commands and deliveries too.
+pub fn item(entry: &AuditEntry) -> AuditItem {
     AuditItem {
         id: entry.id.clone(),
         at: time_text(entry.at),
+        organization: entry.organization.clone(),
         actor: entry.actor.clone(),
         account: entry.account.clone(),
         session: entry.session.clone(),
@@ -60,5 +66,6 @@ fn item(entry: &AuditEntry) -> AuditItem {
                 expires_at: one.expires_at.map(time_text),
             })
             .collect(),
+        checkpoint: entry.checkpoint,
     }
 }

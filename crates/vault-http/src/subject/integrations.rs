@@ -71,7 +71,6 @@ async fn create(
     created(issued(&integration.integration, integration.token.as_ref()))
 }
 
-/// Name, patterns and set are validated here as well as in the use case, so that all errors are reported together.
 fn new_integration(
     body: vault_api::CreateIntegrationRequest<Box<RawValue>>,
 ) -> Result<CreateIntegrationRequest, ProblemResponse> {
@@ -79,20 +78,20 @@ fn new_integration(
     let trusts = trusts.unwrap_or_default();
     let trusts = trusts.iter().enumerate().map(|(index, raw)| node(raw, &format!("/trusts/{index}")).map(value));
     let trusts = trusts.collect::<Result<_, _>>()?;
-    let mut errors = ValueErrors::default();
-    errors.check(IntegrationName::parse(&name, "/name"));
-    errors.check_all(NamespacePatterns::parse(&namespaces, "/namespaces"));
-    errors.check(managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
-    let expires_at = errors.check(optional_time(expires_at.as_deref(), "/expires_at"));
     let token = token.unwrap_or(true);
-    errors.finish(expires_at.map(|expires_at| CreateIntegrationRequest {
-        name,
-        namespaces,
-        expires_at,
-        token,
-        trusts,
-        managed_by,
-    }))
+    let expires_at = match optional_time(expires_at.as_deref(), "/expires_at") {
+        Ok(expires_at) => expires_at,
+        Err(error) => {
+            // The use case does not get this value, so errors of the others are reported with it.
+            let mut errors = ValueErrors::default();
+            errors.check::<()>(Err(error));
+            errors.check(IntegrationName::parse(&name, "/name"));
+            errors.check_all(NamespacePatterns::parse(&namespaces, "/namespaces"));
+            errors.check(managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
+            return errors.finish(None);
+        }
+    };
+    Ok(CreateIntegrationRequest { name, namespaces, expires_at, token, trusts, managed_by })
 }
 
 async fn usage(
@@ -201,7 +200,7 @@ async fn issuers(caller: Caller, api: Data<PublicApi>) -> JsonResult<Vec<IssuerI
 }
 
 /// Converts an integration and its token, which is shown only once.
-pub fn issued(stored: &StoredIntegration, token: Option<&IntegrationToken>) -> IssuedIntegration {
+fn issued(stored: &StoredIntegration, token: Option<&IntegrationToken>) -> IssuedIntegration {
     let integration = &stored.integration;
     IssuedIntegration {
         id: stored.id.to_string(),
@@ -214,7 +213,7 @@ pub fn issued(stored: &StoredIntegration, token: Option<&IntegrationToken>) -> I
 }
 
 /// Converts an integration for lists, as of `now`.
-pub fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
+fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {
         id: stored.id.to_string(),
@@ -249,7 +248,7 @@ fn trust_items(trusts: &Trusts) -> Vec<TrustItem> {
 }
 
 /// Converts a trust.
-pub fn trust_item(trust: &Trust) -> TrustItem {
+fn trust_item(trust: &Trust) -> TrustItem {
     TrustItem {
         id: trust.id.to_string(),
         issuer: trust.issuer.to_string(),

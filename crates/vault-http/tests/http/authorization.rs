@@ -166,14 +166,14 @@ fn refusal_before_the_body_closes_the_connection() {
 #[test]
 fn request_over_tcp_is_no_operator() {
     let world = World::start();
-    let api = OperatorApi::new(world.server_parts(), None);
+    let api = OperatorApi::new(world.server_parts());
     let headers = [("host", "localhost"), ("authorization", "Bearer "), ("content-type", "application/json")];
     for path in ["/v1/receivers", "/v1/audit"] {
         let mut asked = Request::get(format!("http://localhost{path}"));
         for (name, value) in headers {
             asked = asked.header(name, value);
         }
-        let answer = world.runtime().block_on(api.answer(asked.body(Vec::new()).unwrap()));
+        let answer = world.runtime().block_on(api.answer(None, asked.body(Vec::new()).unwrap()));
         assert_eq!(answer.status(), 200, "{path} in the process");
         let lines = headers.map(|(name, value)| format!("{name}: {value}"));
         let lines: Vec<&str> = lines.iter().map(String::as_str).filter(|line| !line.starts_with("host")).collect();
@@ -182,5 +182,5 @@ fn request_over_tcp_is_no_operator() {
     }
     // Routes of the caller's own account reject operators.
     let own = Request::get("http://localhost/v1/account").body(Vec::new()).unwrap();
-    assert_eq!(world.runtime().block_on(api.answer(own)).status(), 401);
+    assert_eq!(world.runtime().block_on(api.answer(None, own)).status(), 401);
 }

@@ -1,10 +1,7 @@
 //! `orgvault audit list`.
 
-use super::super::account::accounts;
-use super::super::integration::{self, short_id};
-use super::super::organization::organization_id;
+use super::super::integration::short_id;
 use super::super::target::Target;
-use crate::audit::AuditLine;
 use crate::cli::AuditFilterArgs;
 use rustix::termios::tcgetwinsize;
 use std::collections::HashMap;
@@ -13,24 +10,19 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vault_cli::failure::{Failure, NO_ORGANIZATION};
+use vault_cli::failure::{Failure, NO_ACCOUNT, NO_INTEGRATION, NO_ORGANIZATION};
 use vault_cli::output::{Output, table};
 use vault_cli::text::{counted, rfc3339};
-use vault_core::audit::{AuditChange, Subject};
-use vault_core::cursor::PageRequest;
+use vault_client::{AuditFilter, AuditItem, AuditedChange, Session};
+use vault_core::audit::Subject;
 use vault_core::email::EmailAddress;
 use vault_core::id::IntegrationId;
 use vault_core::integration::IntegrationName;
-use vault_core::port::AuditOrder;
-use vault_core::principal::{Principal, Scope};
-use vault_core::usecase::AuditFilter;
 
 /// Page size of lists.
 const PAGE: usize = 1_000;
 /// Default number of entries in a table.
 const LISTED: usize = 50;
-/// Maximum time for sealing new entries before they are read, in milliseconds.
-const SEAL_MILLIS: i64 = 10_000;
 /// Maximum number of accounts of a database to load in order to show their addresses.
 const MAX_ADDRESSES: usize = 10_000;
 /// Interval of an export's progress messages.
@@ -38,28 +30,28 @@ const TELL_EVERY: Duration = Duration::from_secs(2);
 
 /// The entries to read.
 struct Question {
-    /// Name of the organization. `None` reads all that the target returns.
+    session: Session,
+    /// Name of the organization. `None` reads all that the caller may read.
     org: Option<String>,
     filter: AuditFilter,
 }
 
-pub(super) async fn list(
+pub(super) fn list(
     target: &Target<'_>,
     args: AuditFilterArgs,
     limit: Option<usize>,
     output: Output,
 ) -> Result<(), Failure> {
-    let question = question(target, args).await?;
+    let question = question(target, args)?;
     let mut entries = Vec::new();
-    read(target, &question, AuditOrder::NewestFirst, Some(limit.unwrap_or(LISTED)), |entry| {
+    read(target, &question, false, Some(limit.unwrap_or(LISTED)), |entry| {
         entries.push(entry);
         Ok(())
-    })
-    .await?;
+    })?;
     if output.is_json() {
         return output.print(&entries, "");
     }
-    let names = Names::of(target, question.org.as_deref()).await?;
+    let names = Names::of(target, question.org.as_deref())?;
     let rows: Vec<Vec<String>> = entries.iter().map(|entry| row(entry, &names)).collect();
     let text = table(&["TIME", "ACTION", "ACTOR", "SUBJECT", "DETAILS"], &rows);
     let width = io::stdout().is_terminal().then(|| tcgetwinsize(io::stdout()).ok()).flatten().map(|size| size.ws_col);
@@ -77,13 +69,13 @@ fn fitted(text: &str, width: Option<usize>) -> String {
 }
 
 /// Exports entries as JSON Lines.
-pub(super) async fn export(
+pub(super) fn export(
     target: &Target<'_>,
     args: AuditFilterArgs,
     limit: Option<usize>,
     file: &Path,
 ) -> Result<(), Failure> {
-    let question = question(target, args).await?;
+    let question = question(target, args)?;
     let is_file = file != Path::new("-");
     let writer: Box<dyn Write + Send> = match is_file {
         true => {
@@ -94,7 +86,7 @@ pub(super) async fn export(
     };
     let mut writer = BufWriter::new(writer);
     let (mut written, mut reported) = (0_u64, Instant::now());
-    let exported = read(target, &question, AuditOrder::OldestFirst, limit, |entry| {
+    let exported = read(target, &question, true, limit, |entry| {
         serde_json::to_writer(&mut writer, &entry).map_err(io::Error::from)?;
         writer.write_all(b"\n")?;
         written += 1;
@@ -103,8 +95,7 @@ pub(super) async fn export(
             tracing::info!("{written} entries written");
         }
         Ok(())
-    })
-    .await;
+    });
     let finished = exported.and_then(|()| Ok(writer.flush()?));
     match finished {
         // The reader closed the pipe, for example `head`.
@@ -134,12 +125,6 @@ impl From<Failure> for ReadError {
     }
 }
 
-impl From<vault_core::Error> for ReadError {
-    fn from(error: vault_core::Error) -> Self {
-        Self::Source(error.into())
-    }
-}
-
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         Self::Write(error)
@@ -156,42 +141,23 @@ impl From<ReadError> for Failure {
 }
 
 /// Reads the entries that match `question`, page by page, up to `limit` entries.
-async fn read(
+fn read(
     target: &Target<'_>,
     question: &Question,
-    order: AuditOrder,
+    oldest_first: bool,
     limit: Option<usize>,
-    mut take: impl FnMut(AuditLine) -> Result<(), io::Error>,
+    mut take: impl FnMut(AuditItem) -> Result<(), io::Error>,
 ) -> Result<(), ReadError> {
-    let scope = match (target, &question.org) {
-        (Target::Database(_, vault), Some(name)) => Scope::One(organization_id(vault, name).await?),
-        _ => Scope::All,
-    };
-    if let Target::Database(_, vault) = target {
-        // Lists of an organization contain only sealed entries. A server seals them within a second, but none may be
-        // running.
-        vault.operator().seal_audit(SEAL_MILLIS).await?;
-    }
+    target.seal_audit()?;
     let (mut left, mut cursor) = (limit.unwrap_or(usize::MAX), None);
     while left > 0 {
-        let page_size = left.min(PAGE);
-        let (lines, next): (Vec<AuditLine>, _) = match target {
-            Target::Database(_, vault) => {
-                let page = PageRequest { limit: page_size, cursor };
-                let reader = vault.audit_reader();
-                let page = reader.list(&Principal::Operator, scope, order, &question.filter, &page).await?;
-                (page.items.into_iter().map(AuditLine::from).collect(), page.next)
-            }
-            Target::Server(remote) => {
-                let filter = wire(&question.filter, order, page_size);
-                let (entries, next) = remote.done(remote.session.audit(&filter, cursor.as_deref()), NO_ORGANIZATION)?;
-                let organization = &remote.account.organization_id;
-                (entries.into_iter().map(|entry| AuditLine::of_api(entry, organization)).collect(), next)
-            }
-        };
-        left -= lines.len();
-        for line in lines {
-            take(line)?;
+        let page_size = u32::try_from(left.min(PAGE)).ok();
+        let filter = AuditFilter { oldest_first, page_size, ..question.filter.clone() };
+        let (entries, next) = target.done(question.session.audit(&filter, cursor.as_deref()), NO_ORGANIZATION)?;
+        left -= entries.len();
+        for entry in entries {
+            let organization = entry.organization.or_else(|| target.organization_id().map(str::to_owned));
+            take(AuditItem { organization, ..entry })?;
         }
         cursor = next;
         if cursor.is_none() {
@@ -201,46 +167,31 @@ async fn read(
     Ok(())
 }
 
-/// Converts a filter to the parameters of the HTTP API.
-fn wire(filter: &AuditFilter, order: AuditOrder, page_size: usize) -> vault_client::AuditFilter {
-    let AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace } = filter.clone();
-    vault_client::AuditFilter {
-        since: since.map(rfc3339),
-        until: until.map(rfc3339),
-        actions,
-        outcome: denied.then(|| "denied".to_owned()),
-        reads: without_reads.then_some(false),
-        subject,
-        actor,
-        namespace,
-        oldest_first: order == AuditOrder::OldestFirst,
-        page_size: u32::try_from(page_size).ok(),
-    }
-}
-
 /// Converts the flags to a query.
-async fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question, Failure> {
+fn question(target: &Target<'_>, args: AuditFilterArgs) -> Result<Question, Failure> {
     let org = args.org.as_deref();
-    if org.is_some() {
-        target.organization(org)?;
-    }
+    let session = match org {
+        Some(_) => target.place(org)?.session,
+        None => target.session(None),
+    };
     let now = target.now();
     let filter = AuditFilter {
-        since: args.since.map(|moment| moment.before(now)),
-        until: args.until.map(|moment| moment.before(now)),
+        since: args.since.map(|moment| rfc3339(moment.before(now))),
+        until: args.until.map(|moment| rfc3339(moment.before(now))),
         actions: args.action,
-        denied: args.denied,
-        without_reads: args.no_reads,
-        subject: object_id(target, org, args.subject).await?,
-        actor: object_id(target, org, args.actor).await?,
+        outcome: args.denied.then(|| "denied".to_owned()),
+        reads: args.no_reads.then_some(false),
+        subject: object_id(target, org, args.subject)?,
+        actor: object_id(target, org, args.actor)?,
         namespace: args.namespace,
+        ..AuditFilter::default()
     };
-    Ok(Question { org: args.org, filter })
+    Ok(Question { session, org: args.org, filter })
 }
 
 /// Converts the e-mail address of an account, or the name or short ID of an integration, to an ID. Other text stays
 /// unchanged.
-async fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>) -> Result<Option<String>, Failure> {
+fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>) -> Result<Option<String>, Failure> {
     const KINDS: [&str; 4] = ["account", "integration", "operator", "system"];
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     let is_subject = [Subject::Instance, Subject::Vault, Subject::Namespace, Subject::UnknownAddresses, Subject::Audit]
@@ -249,7 +200,7 @@ async fn object_id(target: &Target<'_>, org: Option<&str>, text: Option<String>)
     if text.contains(':') || KINDS.contains(&&*text) || is_subject || text.parse::<IntegrationId>().is_ok() {
         return Ok(Some(text));
     }
-    let names = Names::of(target, org).await?;
+    let names = Names::of(target, org)?;
     if text.contains('@') {
         let email =
             EmailAddress::parse(&text).map_err(|_| Failure::usage(format!("{text} is not an e-mail address")))?;
@@ -277,33 +228,17 @@ struct Names {
 }
 
 impl Names {
-    async fn of(target: &Target<'_>, org: Option<&str>) -> Result<Self, Failure> {
-        let integrations = integration::names(target, org).await?.into_iter().collect();
-        Ok(Self { accounts: Self::addresses(target, org).await?, integrations })
-    }
-
-    async fn addresses(target: &Target<'_>, org: Option<&str>) -> Result<HashMap<String, String>, Failure> {
-        let vault = match target {
-            Target::Database(_, vault) => vault,
-            Target::Server(_) => {
-                let accounts = accounts(target, org).await?.into_iter();
-                return Ok(accounts.map(|found| (found.account.id, found.account.email)).collect());
-            }
-        };
-        let scope = match org {
-            Some(name) => Scope::One(organization_id(vault, name).await?),
-            None => Scope::All,
-        };
-        let (accounts, mut names, mut cursor) = (vault.accounts(), HashMap::new(), None);
-        loop {
-            let page = PageRequest { limit: PAGE, cursor };
-            let page = accounts.list(&Principal::Operator, scope, page).await?;
-            names.extend(page.items.iter().map(|one| (one.grant.account.to_string(), one.grant.email.to_string())));
-            cursor = page.next;
-            if cursor.is_none() || names.len() >= MAX_ADDRESSES {
-                return Ok(names);
+    fn of(target: &Target<'_>, org: Option<&str>) -> Result<Self, Failure> {
+        let mut names = Self { accounts: HashMap::new(), integrations: HashMap::new() };
+        for place in target.places(org)? {
+            let integrations = target.done(place.session.integrations(), NO_INTEGRATION)?.into_iter();
+            names.integrations.extend(integrations.map(|integration| (integration.id, integration.name)));
+            if names.accounts.len() < MAX_ADDRESSES {
+                let accounts = target.done(place.session.accounts(), NO_ACCOUNT)?.into_iter();
+                names.accounts.extend(accounts.map(|account| (account.id, account.email)));
             }
         }
+        Ok(names)
     }
 
     /// Replaces the ID in a text such as `account:<id>` by the account's address, or by the integration's name and short
@@ -316,8 +251,8 @@ impl Names {
 }
 
 /// Summarizes the changes of an entry.
-fn changed(entry: &AuditLine) -> Option<String> {
-    let word = |change: AuditChange| match (change.from, change.to) {
+fn changed(entry: &AuditItem) -> Option<String> {
+    let word = |change: AuditedChange| match (change.from, change.to) {
         (None, None) => change.field,
         (from, to) => {
             let [from, to] = [from, to].map(|value| value.unwrap_or_else(|| "none".to_owned()));
@@ -328,7 +263,7 @@ fn changed(entry: &AuditLine) -> Option<String> {
     (!words.is_empty()).then(|| words.join(", "))
 }
 
-fn row(entry: &AuditLine, names: &Names) -> Vec<String> {
+fn row(entry: &AuditItem, names: &Names) -> Vec<String> {
     let actor = match (&entry.account, &entry.integration) {
         (Some(account), _) => names.shown(account),
         (None, Some(integration)) => names.shown(&format!("integration:{integration}")),
