@@ -83,6 +83,9 @@ pub(crate) async fn common(
     }
     let is_remote = response.request().peer_addr().is_some(); // a Unix socket does not use TLS
     let headers = response.headers_mut();
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding == "identity") {
+        headers.remove(header::CONTENT_ENCODING); // it is no encoding (RFC 9110, section 8.4.1)
+    }
     for (name, value) in STANDARD {
         if !headers.contains_key(&name) {
             headers.insert(name, value);

@@ -5,10 +5,11 @@ use crate::listener::{self, Listener};
 use crate::problem_response::ProblemResponse;
 use crate::query;
 use crate::trace::{self, RequestSpans};
-use actix_web::body::BoxBody;
+use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::guard::fn_guard;
-use actix_web::middleware::{Next, from_fn};
+use actix_web::http::header::{CONTENT_ENCODING, ContentEncoding, TryIntoHeaderValue as _};
+use actix_web::middleware::{Compress, Next, from_fn};
 use actix_web::{Error, FromRequest, Handler, HttpMessage as _, HttpRequest, Responder, web};
 use futures_util::FutureExt as _;
 use std::collections::BTreeMap;
@@ -103,6 +104,11 @@ where
     let build = move |route: Route| {
         let is = move |found: &str| found == route.method || (route.method == "GET" && found == "HEAD");
         let action = web::route().guard(fn_guard(move |context| is(context.head().method.as_str()))).to(handler);
+        // Only requests with other methods return secrets, so that no compressed body contains one (BREACH).
+        let action = match route.method {
+            "GET" => action.wrap(from_fn(keep_small)).wrap(Compress::default()),
+            _ => action,
+        };
         action.wrap(from_fn(move |request, next| gate(route, request, next)))
     };
     let route = Route { method, template, operation, access, takes_query: false };
@@ -114,6 +120,15 @@ impl Endpoint {
     pub(crate) fn with_query(self) -> Self {
         Self { route: Route { takes_query: true, ..self.route }, ..self }
     }
+}
+
+/// Excludes bodies below 1 KiB from compression. The common middleware removes the header.
+async fn keep_small(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+    let mut response = next.call(request).await?;
+    if !matches!(response.response().body().size(), BodySize::Sized(1_024..)) {
+        response.headers_mut().insert(CONTENT_ENCODING, ContentEncoding::Identity.try_into_value()?);
+    }
+    Ok(response)
 }
 
 /// Runs the checks that precede every handler, then the handler. Responds to panics, whose message may contain secrets: only

@@ -124,11 +124,37 @@ impl Wire {
         let length = headers.iter().find(|(name, _)| name == "content-length");
         let length = length.map_or(0, |(_, length)| length.parse().expect("a length"));
         let length = if method == "HEAD" { 0 } else { length };
+        let is_chunked = headers.contains(&("transfer-encoding".to_owned(), "chunked".to_owned()));
+        let body = if is_chunked && method != "HEAD" { self.chunks() } else { self.take(length) };
+        Response { status, headers, body }
+    }
+
+    fn take(&mut self, length: usize) -> Vec<u8> {
         while self.pending.len() < length {
             assert!(self.fill() > 0, "closed within a body");
         }
-        let body = self.pending.drain(..length).collect();
-        Response { status, headers, body }
+        self.pending.drain(..length).collect()
+    }
+
+    /// Reads the chunks of a body (RFC 9112, section 7.1).
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let end = loop {
+                match find(&self.pending, b"\r\n") {
+                    Some(end) => break end,
+                    None => assert!(self.fill() > 0, "closed within a chunk"),
+                }
+            };
+            let size = String::from_utf8(self.take(end)).expect("a size");
+            let size = usize::from_str_radix(&size, 16).expect("a size");
+            self.take(2);
+            body.extend(self.take(size));
+            self.take(2);
+            if size == 0 {
+                return body;
+            }
+        }
     }
 
     /// Returns everything until the peer closes.
