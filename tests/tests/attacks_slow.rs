@@ -8,7 +8,9 @@ use vault_tests::wire::{Wire, request};
 use vault_tests::{Database, Vault};
 
 /// Number of requests of a client that reads no response.
-const ASKED: usize = 100;
+const ASKED: usize = 3_000;
+/// Maximum memory for the 15,000 requests of such clients, in bytes.
+const UNREAD: u64 = 32 << 20;
 /// Much longer than any deadline of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -59,6 +61,7 @@ fn a84_clients_that_read_nothing_are_disconnected() {
         session.save(&long);
     }
     let ask = request("GET", "/v1/organization-vault", &[&format!("Authorization: Bearer {}", session.token)], b"");
+    let before = vault.server().resident_bytes();
     let mut wires: Vec<Wire> = (0..5).map(|_| Wire::connect(vault.address())).collect();
     for wire in &mut wires {
         // More responses than all buffers together can contain.
@@ -70,6 +73,8 @@ fn a84_clients_that_read_nothing_are_disconnected() {
     for end in ends {
         while vault.server().is_connected(end) {
             assert!(start.elapsed() < PATIENCE, "an unread connection stays open");
+            let grown = vault.server().resident_bytes().saturating_sub(before);
+            assert!(grown < UNREAD, "responses that are not read use {grown} bytes");
             assert_eq!(vault.client().get("/livez").send().status, 200);
             thread::sleep(Duration::from_millis(200));
         }
