@@ -1,16 +1,14 @@
 //! The activation listener for integrations: `{base}/activations`. It is the only part of this crate that can decrypt
 //! credentials, and is separate from the public listener.
 
-use crate::authorization::integration_token;
 use crate::body::{Body, ValueErrors};
 use crate::caller::Caller;
-use crate::checks;
-use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::extract::Id;
-use crate::limiter::Limiter;
+use crate::extract::NoEntityTag;
+use crate::limits::Limiter;
+use crate::limits::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::listener::{Common, Listener};
-use crate::precondition::NoEntityTag;
-use crate::problem_response::ProblemResponse;
+use crate::problem::{ProblemResponse, check_items};
 use crate::query::{PageQuery, optional_time};
 use crate::readiness::Readiness;
 use crate::respond::{JsonResult, JsonStatusResult, NoContent, created, no_content, ok, page, time_text};
@@ -18,6 +16,7 @@ use crate::routes::{Access, Endpoint, Route, route};
 use crate::server::{BoundServer, serve};
 use crate::settings::ActivationSettings;
 use crate::subject::probes::{self, Probed};
+use crate::token::integration_token;
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use futures_util::future::LocalBoxFuture;
@@ -240,7 +239,7 @@ fn checked(checked: &CheckedCredential) -> vault_api::CheckedCredential {
         kind: checked.kind.as_str().to_owned(),
         usable: checked.report.is_usable(),
         form: checked.form.map(|form| form.as_str().to_owned()),
-        checks: checks::items(&checked.report),
+        checks: check_items(&checked.report),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The admin listener: metrics and probes. It must not have a public address.
 
 use crate::listener::{Common, Listener};
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::routes::{Access, Endpoint, Route, route};
 use crate::server::{BoundServer, serve};

@@ -1,11 +1,10 @@
-//! Request bodies: JSON of at most 64 KiB, within a time limit.
+//! Bodies of requests: media type, size, deadline and JSON.
 
-use crate::content;
 use crate::listener;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use actix_web::http::header::{self, CONTENT_LENGTH, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -15,6 +14,61 @@ use tokio::time::timeout;
 use vault_api::ProblemCode;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::json::{self, Limits, Node, SyntaxError, typed_error};
+
+/// Rejects bodies other than plain `application/json`.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ProblemResponse> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        let detail = "Send the body without `Content-Encoding`.";
+        return Err(ProblemResponse::new(ProblemCode::UnsupportedMediaType, detail));
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE);
+    match (types.next(), types.next()) {
+        (Some(value), None) if is_json(value.as_bytes()) => Ok(()),
+        _ => Err(unexpected_type()),
+    }
+}
+
+/// Rejects bodies other than a plain merge patch (RFC 7396) or JSON.
+pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), ProblemResponse> {
+    let plain = |value: &HeaderValue| media_type(value.as_bytes(), b"application/merge-patch+json");
+    let mut types = headers.get_all(header::CONTENT_TYPE);
+    let patch = matches!((types.next(), types.next()), (Some(value), None) if plain(value));
+    let checked = match headers.contains_key(header::CONTENT_ENCODING) || !patch {
+        true => check_json(headers),
+        false => Ok(()),
+    };
+    checked.map_err(ProblemResponse::naming_patch_types)
+}
+
+/// Returns whether headers describe a body. The body may still be empty.
+pub(crate) fn is_announced(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::CONTENT_TYPE) || headers.contains_key(header::CONTENT_ENCODING)
+}
+
+/// Creates status 415 for a body without a JSON content type.
+fn unexpected_type() -> ProblemResponse {
+    ProblemResponse::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
+}
+
+fn is_json(value: &[u8]) -> bool {
+    media_type(value, b"application/json")
+}
+
+/// Returns whether `value` is the media type `expected`, case-insensitive, with no parameter except `charset=utf-8`.
+fn media_type(value: &[u8], expected: &[u8]) -> bool {
+    let mut parts = value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
+    let media_type = parts.next().unwrap_or_default();
+    if !media_type.eq_ignore_ascii_case(expected) {
+        return false;
+    }
+    match (parts.next(), parts.next()) {
+        (None, _) => true,
+        (Some(parameter), None) => {
+            parameter.eq_ignore_ascii_case(b"charset=utf-8") || parameter.eq_ignore_ascii_case(b"charset=\"utf-8\"")
+        }
+        _ => false,
+    }
+}
 
 /// Maximum size of a body in bytes. The app passes it to [`web::PayloadConfig`].
 pub(crate) const MAX_BODY: usize = 64 * 1024;
@@ -46,7 +100,7 @@ impl<T: DeserializeOwned + 'static> FromRequest for Body<T> {
     type Future = Read<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
-        checked(content::check, request, payload, Self)
+        checked(check_json, request, payload, Self)
     }
 }
 
@@ -55,7 +109,7 @@ impl<T: DeserializeOwned + 'static> FromRequest for Patch<T> {
     type Future = Read<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
-        checked(content::check_patch, request, payload, Self)
+        checked(check_patch, request, payload, Self)
     }
 }
 
@@ -64,15 +118,15 @@ impl<T: DeserializeOwned + 'static> FromRequest for OptionalBody<T> {
     type Future = Read<Self>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Read<Self> {
-        let announced = content::is_announced(request.headers());
-        let is_json = if announced { content::check(request.headers()) } else { Ok(()) };
+        let announced = is_announced(request.headers());
+        let is_json = if announced { check_json(request.headers()) } else { Ok(()) };
         let read = read(request, payload);
         Box::pin(async move {
             is_json?;
             match read.await? {
                 nothing if nothing.is_empty() => Ok(Self(None)),
                 bytes if announced => parse(&bytes).map(|parsed| Self(Some(parsed))),
-                _ => Err(content::not_json()),
+                _ => Err(unexpected_type()),
             }
         })
     }
@@ -188,5 +242,91 @@ impl ValueErrors {
     /// All errors of the request.
     pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, ProblemResponse> {
         checked.filter(|_| self.0.is_empty()).ok_or_else(|| ProblemResponse::fields(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use actix_web::test::TestRequest;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_plain_json_is_accepted() {
+        for value in [
+            "application/json",
+            "Application/JSON",
+            "application/json;charset=utf-8",
+            "application/json ; charset=UTF-8",
+            "application/json; Charset=\"utf-8\"",
+            " application/json ",
+        ] {
+            assert!(is_json(value.as_bytes()), "{value}");
+        }
+        for value in [
+            "",
+            "json",
+            "application/json;",
+            "application/json; charset=utf-7",
+            "application/json; charset=utf8",
+            "application/json; charset=utf-8; a=b",
+            "application/json; boundary=x",
+            "application/problem+json",
+            "text/json",
+            "application/jsonp",
+            "application/json, text/plain",
+            "application/json charset=utf-8",
+            "multipart/form-data",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+            "application/json; charset='utf-8'",
+            "application/json; charset",
+        ] {
+            assert!(!is_json(value.as_bytes()), "{value}");
+        }
+    }
+
+    #[test]
+    fn one_type_and_no_encoding() {
+        let ok = |request: TestRequest| check_json(request.to_http_request().headers()).is_ok();
+        let json = || TestRequest::default().insert_header(("Content-Type", "application/json"));
+        assert!(ok(json()));
+        assert!(!ok(TestRequest::default()));
+        assert!(!ok(json().append_header(("Content-Type", "application/json"))));
+        for encoding in ["gzip", "br", "zstd", "identity", ""] {
+            assert!(!ok(json().insert_header(("Content-Encoding", encoding))), "{encoding}");
+        }
+    }
+
+    #[test]
+    fn patch_is_a_merge_patch_or_plain_json() {
+        let ok = |value: &str| {
+            let request = TestRequest::default().insert_header(("Content-Type", value));
+            check_patch(request.to_http_request().headers()).is_ok()
+        };
+        for value in ["application/merge-patch+json", "Application/Merge-Patch+JSON;charset=utf-8", "application/json"]
+        {
+            assert!(ok(value), "{value}");
+        }
+        for value in ["application/json-patch+json", "application/merge-patch+xml", "text/json", ""] {
+            assert!(!ok(value), "{value}");
+        }
+        let both = TestRequest::default()
+            .append_header(("Content-Type", "application/merge-patch+json"))
+            .append_header(("Content-Type", "application/json"));
+        assert!(check_patch(both.to_http_request().headers()).is_err());
+        let encoded = TestRequest::default()
+            .insert_header(("Content-Type", "application/merge-patch+json"))
+            .insert_header(("Content-Encoding", "gzip"));
+        assert!(check_patch(encoded.to_http_request().headers()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn only_documented_forms_are_accepted(value in "[ -~]{0,60}") {
+            let compact: String = value.to_ascii_lowercase().split(';').map(str::trim).collect::<Vec<_>>().join(";");
+            let documented = ["application/json", "application/json;charset=utf-8", "application/json;charset=\"utf-8\""];
+            prop_assert_eq!(is_json(value.as_bytes()), documented.contains(&&*compact));
+        }
     }
 }

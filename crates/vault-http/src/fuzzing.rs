@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
 use crate::body::parse as read;
-use crate::links::next_page;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::query;
+use crate::respond::next_page;
 use crate::respond::time_text;
 use crate::subject::credentials::{DescribeRequest, SaveRequest, new_credential, patch};
 use crate::subject::versions::{ReplaceRequest, replacement};

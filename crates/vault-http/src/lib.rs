@@ -18,44 +18,32 @@
 
 mod activation;
 mod admin;
-mod authorization;
 mod body;
 mod caller;
-mod checks;
-mod complete;
-mod concurrency;
 mod connections;
-mod content;
 mod extract;
-mod forwarded;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
-mod host;
-mod limiter;
-mod links;
+mod limits;
 mod listener;
 mod local;
 mod middleware;
 mod openapi;
 mod parts;
-mod peers;
-mod precondition;
-mod problem_response;
+mod problem;
 mod public;
 mod query;
 mod readiness;
-mod refusal;
 mod respond;
 mod routes;
 mod server;
 mod settings;
 mod subject;
 mod telemetry;
-mod throttle;
 mod tls;
-mod trace;
+mod token;
 mod unix;
 
 pub use activation::{ActivationParts, activation_routes, activation_server};

@@ -1,10 +1,10 @@
 //! Settings and authorization of a listener.
 
-use crate::host::HostNames;
-use crate::problem_response::ProblemResponse;
+use crate::head::HostNames;
+use crate::limits::Throttle;
+use crate::problem::ProblemResponse;
 use crate::routes::Route;
 use crate::settings::{BasePath, Deadlines, ListenerSettings};
-use crate::throttle::Throttle;
 use actix_web::HttpRequest;
 use futures_util::future::LocalBoxFuture;
 use ipnet::IpNet;

@@ -5,7 +5,7 @@ use crate::caller::RequestId;
 use crate::connections::IdleTimer;
 use crate::head;
 use crate::listener;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::routes::Route;
 use crate::telemetry::{Answered, Telemetry};
 use actix_web::body::{BoxBody, MessageBody};

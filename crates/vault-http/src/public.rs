@@ -1,26 +1,23 @@
 //! The public listener. It cannot decrypt a credential.
 
-use crate::authorization::bearer_token;
+use crate::body;
 use crate::caller::{Caller, IsOperator, peer};
-use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
-use crate::content;
-use crate::forwarded::UntrustedProxy;
-use crate::limiter::{Limiter, limited_network};
+use crate::limits::{ConcurrencyLimit, Limiter, Permit, STORAGE_REQUESTS, limited_network};
 use crate::listener::{Common, Listener};
 use crate::openapi;
 use crate::parts::ServerParts;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::routes::{Access, Endpoint, Route};
 use crate::server::{self, BoundServer, serve};
 use crate::settings::ServerSettings;
-use crate::subject::console::Console;
-use crate::subject::credentials::ParseData;
-use crate::subject::probes::Probed;
+use crate::subject::console::{self, Console};
+use crate::subject::credentials::{self, ParseData};
+use crate::subject::probes::{self, Probed};
 use crate::subject::{
-    accounts, audit, console, credentials, enrolment, federation, integrations, namespaces, own_account, probes, read,
-    receivers, versions,
+    accounts, audit, enrolment, federation, integrations, namespaces, own_account, read, receivers, versions,
 };
+use crate::token::{UntrustedProxy, bearer_token};
 use actix_web::body::BoxBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderMap};
@@ -165,7 +162,7 @@ impl PublicApi {
     /// site's page can make a browser send, so that they do not count: forms, whose body is not JSON, and requests that
     /// the browser marks as cross-site (W3C Fetch Metadata).
     fn limit(&self, headers: &HeaderMap, network: Network) -> Result<(), ProblemResponse> {
-        content::check(headers)?;
+        body::check_json(headers)?;
         if headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site") {
             let detail = "A page of another site may not send this. Use the console or a client of this server.";
             return Err(ProblemResponse::new(ProblemCode::CrossSite, detail));

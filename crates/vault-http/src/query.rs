@@ -1,7 +1,7 @@
 //! Query parameters of lists and saves. Other operations accept none.
 
 use crate::extract::from_request;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use actix_web::web::Data;
 use percent_encoding::percent_decode_str;

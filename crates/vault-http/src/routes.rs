@@ -2,9 +2,9 @@
 
 use crate::caller::RequestId;
 use crate::listener::{self, Listener};
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::query;
-use crate::trace::{self, RequestSpans};
+use crate::telemetry::{self, RequestSpans};
 use actix_web::body::{BodySize, BoxBody, MessageBody as _};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::guard::fn_guard;
@@ -137,14 +137,14 @@ async fn gate(route: Route, request: ServiceRequest, next: Next<BoxBody>) -> Res
     let head = request.request().clone();
     let listener = Arc::clone(listener::of(&head));
     let id = head.extensions().get::<RequestId>().map(|id| id.0).unwrap_or_default();
-    let operation = trace::operation(route.operation, &head, &id.to_string());
+    let operation = telemetry::operation_span(route.operation, &head, &id.to_string());
     let spans = RequestSpans { request: Span::current(), operation: operation.clone() };
     head.extensions_mut().insert(route);
     head.extensions_mut().insert(spans);
     let checked = checked(&*listener, route, request, next).instrument(operation.clone());
     let panicked = |_| Ok(ServiceResponse::from_err(ProblemResponse::internal().caused_by("a handler panicked"), head));
     let response = AssertUnwindSafe(checked).catch_unwind().await.unwrap_or_else(panicked)?;
-    trace::answered(&operation, response.status().as_u16());
+    telemetry::record_status(&operation, response.status().as_u16());
     let problem = response.response().error().and_then(|error| error.as_error::<ProblemResponse>());
     if route.access == Access::Limited && problem.is_some_and(ProblemResponse::asks_to_wait) {
         listener.common().throttle.delay().await;

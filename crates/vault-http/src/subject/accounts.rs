@@ -3,8 +3,8 @@
 use crate::body::{Body, ValueErrors};
 use crate::caller::Caller;
 use crate::extract::Id;
-use crate::precondition::NoEntityTag;
-use crate::problem_response::ProblemResponse;
+use crate::extract::NoEntityTag;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::query::PageQuery;
 use crate::respond::{JsonResult, JsonStatusResult, NoContent, created, no_content, ok, page, time_text};

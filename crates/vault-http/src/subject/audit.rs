@@ -1,11 +1,10 @@
 //! `{base}/audit`: the audit log of an organization, for its admins.
 
 use crate::caller::Caller;
-use crate::links;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::query::AuditQuery;
-use crate::respond::{page, time_text};
+use crate::respond::{audit_path, page, time_text};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::HttpResponse;
 use actix_web::web::Data;
@@ -28,7 +27,7 @@ async fn list(
     let list = |principal| async move { reader.list(&principal, scope, order, &asked, &request).await };
     let listed = caller.run(list).await?;
     let is_operator = caller.principal == Principal::Operator;
-    page(&links::audit(&api.common.base.below("/audit"), &filter, order), &listed, limit, |entry| match item(entry) {
+    page(&audit_path(&api.common.base.below("/audit"), &filter, order), &listed, limit, |entry| match item(entry) {
         item if is_operator => item,
         item => AuditItem { organization: None, checkpoint: None, ..item },
     })

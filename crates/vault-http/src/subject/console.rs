@@ -1,7 +1,7 @@
 //! The web console: a page and its files from the folder `console/`, compiled into the program; and the description of the
 //! API. The page is a client of the HTTP API like any other. This module does not handle accounts or credentials.
 
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::respond::json;
 use crate::routes::{Access, Endpoint, route};

@@ -4,12 +4,13 @@ use super::credential_json;
 use crate::body::{Body, OptionalBody, Patch, ValueErrors, node};
 use crate::caller::Caller;
 use crate::extract::Id;
-use crate::links;
-use crate::precondition::{Creation, IfMatch};
-use crate::problem_response::{ACCEPT_PATCH, PATCH_TYPES, ProblemResponse};
+use crate::extract::{Creation, IfMatch};
+use crate::problem::{ACCEPT_PATCH, PATCH_TYPES, ProblemResponse};
 use crate::public::PublicApi;
 use crate::query::{ListQuery, PageQuery, SaveQuery, optional_time, parse_type};
-use crate::respond::{JsonResult, NoContent, json, no_content, ok, page, tagged, tagged_as_made, time_text, with};
+use crate::respond::{
+    JsonResult, NoContent, json, next_page, no_content, ok, page, tagged, tagged_as_made, time_text, with,
+};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::HttpResponse;
 use actix_web::http::header::{self, HeaderValue};
@@ -55,9 +56,7 @@ async fn list(
     let page = caller.run(|principal| async move { vault.list(&principal, asked, request).await }).await?;
     let response = json(credential_json::credentials(&page.items));
     match page.next {
-        Some(cursor) => {
-            with(response, header::LINK, links::next_page(api.common.base.as_str(), &filter, limit, &cursor))
-        }
+        Some(cursor) => with(response, header::LINK, next_page(api.common.base.as_str(), &filter, limit, &cursor)),
         None => Ok(response),
     }
 }

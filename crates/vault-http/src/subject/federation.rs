@@ -1,7 +1,7 @@
 //! `/.well-known/openid-configuration` and `/federation/jwks.json`: the documents from which storage providers read the
 //! public signing keys. They are served from memory, without a token.
 
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::respond::json;
 use crate::routes::{Access, Endpoint, route};

@@ -4,8 +4,8 @@
 use crate::body::{Body, OptionalBody, ValueErrors, node};
 use crate::caller::Caller;
 use crate::extract::Id;
-use crate::precondition::NoEntityTag;
-use crate::problem_response::ProblemResponse;
+use crate::extract::NoEntityTag;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::query::{PageQuery, SinceQuery, optional_time};
 use crate::respond::{JsonResult, JsonStatusResult, NoContent, created, no_content, ok, page, time_text};

@@ -2,7 +2,7 @@
 
 use crate::body::Body;
 use crate::caller::Caller;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
 use crate::query::{NamespacesQuery, UsageQuery};
 use crate::respond::{JsonResult, ok, page, time_text};

@@ -1,8 +1,8 @@
 //! `/livez` and `/readyz` of all listeners. Only operators get versions, names or numbers.
 
-use crate::complete::complete;
+use crate::caller::complete;
 use crate::listener::Listener;
-use crate::problem_response::ProblemResponse;
+use crate::problem::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::respond::{JsonResult, ok};
 use crate::routes::{Access, Endpoint, route};
