@@ -44,7 +44,7 @@ GRANT SELECT, INSERT, DELETE ON
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, issuers, known_networks, organization_keys,
+    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, organization_keys,
     organizations, pending_seeds, receiver_status, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -236,16 +236,21 @@ fn a63_swapped_names_are_refused() {
     assert!(doctor.status == Some(1) && doctor.stdout.contains("organizations"), "{doctor:?}");
 }
 
+/// Rotates the key of an organization, and puts back the row of the destroyed one as the active one.
+fn put_back_destroyed_key(vault: &Vault, sql: &Sql) {
+    sql.run("CREATE TABLE stolen AS SELECT * FROM organization_keys");
+    vault.run(&["key", "rotate", "--organization", "Acme"]).done();
+    sql.run("UPDATE organization_keys SET state = 'retiring'");
+    sql.run("INSERT INTO organization_keys SELECT * FROM stolen");
+}
+
 /// A destroyed key of an organization is not used again, wherever its row comes from.
 #[test]
 fn a63_destroyed_key_stays_destroyed() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     session.save(&small("a", 1));
-    sql.run("CREATE TABLE stolen AS SELECT * FROM organization_keys");
-    vault.run(&["key", "rotate", "--organization", "Acme"]).done();
-    sql.run("UPDATE organization_keys SET state = 'retiring'");
-    sql.run("INSERT INTO organization_keys SELECT * FROM stolen");
+    put_back_destroyed_key(&vault, &sql);
     // Another process, which has not loaded the keys before.
     let replica = vault.replica();
     let there = session.on(&replica.client());
@@ -277,10 +282,7 @@ fn a63_running_server_refuses_destroyed_key() {
     let vault = Vault::start(Database::Postgres);
     let (session, sql) = (vault.admin_session(), Sql::of(&vault));
     session.save(&small("a", 1));
-    sql.run("CREATE TABLE stolen AS SELECT * FROM organization_keys");
-    vault.run(&["key", "rotate", "--organization", "Acme"]).done();
-    sql.run("UPDATE organization_keys SET state = 'retiring'");
-    sql.run("INSERT INTO organization_keys SELECT * FROM stolen");
+    put_back_destroyed_key(&vault, &sql);
     assert!(session.try_save(&small("a", 2)).status >= 500);
 }
 

@@ -234,12 +234,12 @@ fn issuers_receivers_and_rows_without_entries_are_found() {
     let add = ["issuer", "add", "own", "--issuer", "https://issuer.example", "--jwks-file", keys.to_str().unwrap()];
     vault.run(&add).done();
     assert_eq!(findings(&vault), [""; 0]);
-    keep("issuers");
-    let issuer = sql.value("SELECT id FROM issuers");
+    keep("entities");
+    let issuer = sql.value("SELECT id FROM entities WHERE kind = 'issuer'");
     vault.run(&["issuer", "remove", "own"]).done();
-    put_back("issuers");
+    put_back("entities");
     finds(&vault, &issuer, "was removed according to audit entry");
-    forget("issuers");
+    forget("entities");
 
     // Before a server removes old entries, it records the states of rows again. A row that is in none was put back later.
     vault.run(&["integration", "create", "--org", "Acme", "--name", "nightly", "--namespace", "imports"]).done();

@@ -35,8 +35,6 @@ pub enum DigestPurpose {
     Label,
     /// State in the row of a credential: the version to issue, its type and the permitted forms.
     CredentialState,
-    /// An issuer of identity tokens, with its keys.
-    IssuerGrant,
     /// A queued event delivery, and the position up to which events were read.
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
@@ -49,7 +47,7 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 16] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -62,7 +60,6 @@ impl DigestPurpose {
         Self::Cursor,
         Self::Label,
         Self::CredentialState,
-        Self::IssuerGrant,
         Self::EventDelivery,
         Self::EventId,
         Self::FederationKey,
@@ -84,7 +81,6 @@ impl DigestPurpose {
             Self::Cursor => "cursor",
             Self::Label => "label",
             Self::CredentialState => "credential state",
-            Self::IssuerGrant => "issuer grant",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
             Self::FederationKey => "federation key",

@@ -70,6 +70,10 @@ pub enum Kind {
     Namespace,
     /// A receiver of notifications.
     Receiver,
+    /// An issuer of identity tokens.
+    Issuer,
+    /// The keys of an issuer, under its ID.
+    IssuerKeys,
 }
 
 impl Kind {
@@ -78,13 +82,16 @@ impl Kind {
         self.into()
     }
 
-    /// Returns how audit entries name the rows of this kind.
-    pub const fn recorded(self) -> RecordedRow {
-        match self {
+    /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because the service
+    /// changes it by itself.
+    pub const fn recorded(self) -> Option<RecordedRow> {
+        Some(match self {
             Self::Integration => RecordedRow::Integration,
             Self::Namespace => RecordedRow::Namespace,
             Self::Receiver => RecordedRow::Receiver,
-        }
+            Self::Issuer => RecordedRow::Issuer,
+            Self::IssuerKeys => return None,
+        })
     }
 }
 
@@ -100,9 +107,12 @@ pub struct EntityKey {
 }
 
 impl EntityKey {
+    /// Table of the rows.
+    pub const TABLE: &'static str = "entities";
+
     /// Returns the event that its row does not open.
     pub(crate) fn damaged(self) -> Event {
-        Event::IntegrityFailure { table: self.kind.recorded().table(), id: self.id.to_string() }
+        Event::IntegrityFailure { table: Self::TABLE, id: self.id.to_string() }
     }
 
     /// Returns its parts in the order of rows: kinds sort by their text.
@@ -125,6 +135,8 @@ pub enum Index {
     FrozenNamespace,
     /// ID of an active receiver.
     ActiveReceiver,
+    /// Name of an issuer.
+    IssuerName,
 }
 
 impl Index {
@@ -139,6 +151,7 @@ impl Index {
             Self::IntegrationName | Self::IntegrationToken => Kind::Integration,
             Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
             Self::ActiveReceiver => Kind::Receiver,
+            Self::IssuerName => Kind::Issuer,
         }
     }
 

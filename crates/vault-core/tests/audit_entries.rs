@@ -282,7 +282,7 @@ fn rows_are_named_after_their_tables() {
     use RecordedRow::*;
     let rows = [Account, Invitation, Integration, Credential, Organization, Namespace, Issuer, Receiver];
     let tables =
-        ["accounts", "invitations", "entities", "credentials", "organizations", "entities", "issuers", "entities"];
+        ["accounts", "invitations", "entities", "credentials", "organizations", "entities", "entities", "entities"];
     assert_eq!(rows.map(RecordedRow::table), tables);
 }
 

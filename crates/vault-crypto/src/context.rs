@@ -88,6 +88,8 @@ impl Column {
             Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
             Self::Entity(Kind::Receiver) => "entity/receiver",
+            Self::Entity(Kind::Issuer) => "entity/issuer",
+            Self::Entity(Kind::IssuerKeys) => "entity/issuer_keys",
         }
     }
 

@@ -115,7 +115,7 @@ impl Deployment {
         Process {
             inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), inspects_with),
             accounts: Accounts::new(keyring.instance(), ports),
-            integrations: Integrations::new(environment.clone(), store.clone(), operations.clone(), entropy),
+            integrations: Integrations::new(environment.clone(), operations.clone(), entropy),
             keys: Keys::new(environment.clone(), store.clone(), operations.clone(), rotates_with).batch(1),
             vault: Vault::new(
                 environment.clone(),
@@ -123,9 +123,9 @@ impl Deployment {
                 store.clone(),
                 crypto.sealer.clone(),
                 crypto.list_opener,
-                operations,
+                operations.clone(),
             ),
-            operator: Operator::new(environment.clone(), tally, store.clone(), crypto.sealer),
+            operator: Operator::new(environment.clone(), tally, store.clone(), operations, crypto.sealer),
             keyring,
             environment,
             digester,

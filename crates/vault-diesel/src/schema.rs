@@ -392,24 +392,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    issuers (name) {
-        id -> crate::stored::Id,
-        name -> Text,
-        url -> Text,
-        source -> Text,
-        ca -> Text,
-        required -> Text,
-        organizations -> Text,
-        created_at -> BigInt,
-        keys -> Text,
-        fetched_at -> BigInt,
-        asked_at -> BigInt,
-        failure -> Text,
-        code -> Binary,
-    }
-}
-
-diesel::table! {
     entities (organization_id, kind, id) {
         organization_id -> crate::stored::Id,
         kind -> Text,

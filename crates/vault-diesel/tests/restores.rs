@@ -82,61 +82,61 @@ fn finished_restore_revokes_earlier_rights_on_postgres() {
     run(postgres(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
 }
 
-/// Returns the issuers by name with their URLs, and the versions of the receivers by ID.
-fn operators(connection: &rusqlite::Connection) -> (Vec<String>, Vec<i64>) {
-    let issuers = "SELECT name || ' ' || url FROM issuers ORDER BY name";
-    let mut issuers = connection.prepare(issuers).unwrap();
-    let issuers = issuers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let mut receivers = connection.prepare("SELECT version FROM entities WHERE kind = 'receiver' ORDER BY id").unwrap();
-    (issuers, receivers.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect())
+/// Returns the IDs and versions of the entities of a kind.
+fn entities(connection: &rusqlite::Connection, kind: &str) -> Vec<String> {
+    let rows =
+        format!("SELECT hex(substr(id, 1, 1)) || ' ' || version FROM entities WHERE kind = '{kind}' ORDER BY id");
+    let mut rows = connection.prepare(&rows).unwrap();
+    rows.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 /// A restore does not bring back issuers and receivers that were removed or changed after the backup.
 #[tokio::test]
 async fn restore_does_not_revive_issuers_or_receivers() {
-    let issuer = |name: &str, url: &str| {
-        // The id of an issuer has 16 bytes.
-        let id = format!("CAST('{name:0<16}' AS BLOB)");
-        format!("INSERT INTO issuers VALUES ({id}, '{name}', '{url}', 'pasted', '', '', '', 0, '', 0, 0, '', x'00')")
+    let id = |id: u8| format!("x'{}'", format!("{id:02x}").repeat(16));
+    let entity = |kind: &str, number: u8, version: i64| {
+        let id = id(number);
+        format!("INSERT INTO entities VALUES (zeroblob(16), '{kind}', {id}, {version}, NULL, NULL, x'00')")
     };
-    let receiver = |id: u8, version: i64| {
-        format!(
-            "INSERT INTO entities VALUES (zeroblob(16), 'receiver', x'{}', {version}, NULL, NULL, x'00')",
-            format!("{id:02x}").repeat(16)
-        )
+    let lookup = |index: &str, value: &str, number: u8| {
+        format!("INSERT INTO lookups VALUES (zeroblob(16), '{index}', '{value}', {})", id(number))
     };
+    let issuer = |name: &str, number| {
+        [entity("issuer", number, 1), entity("issuer_keys", number, 7), lookup("issuer_name", name, number)].join("; ")
+    };
+    let receiver = |number, version| entity("receiver", number, version);
     for same_keys in [true, false] {
         let scratch = Scratch::new();
         let store = scratch.migrated().await;
         let key = || SqliteKey::from_bytes(Zeroizing::new(support::sqlite::KEY));
-        let rows = [issuer("kept", "a"), issuer("removed", "a"), receiver(1, 1), receiver(2, 1)];
-        rows.iter().for_each(|row| assert_eq!(scratch.bare().execute(row, []).unwrap(), 1));
+        let rows = [issuer("kept", 11), issuer("removed", 12), receiver(1, 1), receiver(2, 1)];
+        rows.iter().for_each(|row| scratch.bare().execute_batch(row).unwrap());
         let newer = scratch.path().with_file_name("newer");
         store.copy_to(&newer, &key()).unwrap();
         // The newer database has removed or changed the rows that the backup still contains.
-        for row in [issuer("changed", "old"), receiver(3, 1), receiver(4, 1)] {
-            scratch.bare().execute(&row, []).unwrap();
+        for row in [issuer("changed", 13), receiver(3, 1), receiver(4, 1)] {
+            scratch.bare().execute_batch(&row).unwrap();
         }
         let later = Scratch::new();
         std::fs::copy(&newer, later.path()).unwrap();
-        for change in [
-            "DELETE FROM issuers WHERE name = 'removed'".to_owned(),
-            "DELETE FROM entities WHERE id = x'02020202020202020202020202020202'".to_owned(),
-            issuer("changed", "new"),
-            receiver(3, 2),
-        ] {
-            assert_eq!(later.bare().execute(&change, []).unwrap(), 1, "{change}");
+        let remove =
+            |number| format!("DELETE FROM entities WHERE id = {0}; DELETE FROM lookups WHERE id = {0}", id(number));
+        for change in [remove(12), remove(2), issuer("changed", 14), receiver(3, 2)] {
+            later.bare().execute_batch(&change).unwrap();
         }
         let replayed = vault_diesel::replay(&store, &later.path(), &key(), same_keys).unwrap();
-        let shown = operators(&scratch.bare());
-        match same_keys {
-            true => assert_eq!(shown, (vec!["changed new".to_owned(), "kept a".to_owned()], vec![1, 2])),
-            false => assert_eq!(shown, (vec!["kept a".to_owned()], vec![1])),
-        }
+        let left = ["issuer", "issuer_keys", "receiver"].map(|kind| entities(&scratch.bare(), kind));
+        let lookups: i64 = scratch.bare().query_row("SELECT COUNT(*) FROM lookups", [], |row| row.get(0)).unwrap();
         let (issuers, receivers) = (replayed.stale_issuers, replayed.stale_receivers.len());
         match same_keys {
-            true => assert_eq!((issuers, receivers), (vec!["removed".to_owned()], 2)),
-            false => assert_eq!((issuers, receivers), (vec!["changed".to_owned(), "removed".to_owned()], 3)),
+            true => {
+                assert_eq!(left, [vec!["0B 1", "0E 1"], vec!["0B 7", "0E 7"], vec!["01 1", "03 2"]]);
+                assert_eq!((issuers, receivers, lookups), (vec!["changed".to_owned(), "removed".to_owned()], 2, 2));
+            }
+            false => {
+                assert_eq!(left, [vec!["0B 1"], vec!["0B 7"], vec!["01 1"]]);
+                assert_eq!((issuers, receivers, lookups), (vec!["changed".to_owned(), "removed".to_owned()], 3, 1));
+            }
         }
     }
 }

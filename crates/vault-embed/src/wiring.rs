@@ -49,7 +49,8 @@ impl OpenVault {
     /// Returns the context to create and change organizations, and to maintain the store.
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
-        Operator::new(ports.environment.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
+        let (tally, store) = (self.tally.clone(), ports.store.operator.clone());
+        Operator::new(ports.environment.clone(), tally, store, self.operations(), ports.sealer.clone())
     }
 }
 
@@ -111,7 +112,7 @@ impl OpenVault {
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
-        Notifier::new(ports.environment.clone(), ports.store.receivers.clone(), carrier, self.operations())
+        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, self.operations())
     }
 }
 
@@ -150,8 +151,7 @@ impl OpenVault {
     /// Returns the context for the administration of integrations and namespaces by admins and operators.
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
-        let (store, entropy) = (ports.store.integrations.clone(), ports.entropy.clone());
-        Integrations::new(ports.environment.clone(), store, self.operations(), entropy)
+        Integrations::new(ports.environment.clone(), self.operations(), ports.entropy.clone())
     }
 
     /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with

@@ -88,20 +88,12 @@ use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{
-    AccountStore, ActivationStore, CredentialStore, EventStore, InspectionStore, OperatorStore, RotationStore, RowStore,
+    AccountStore, ActivationStore, CredentialStore, InspectionStore, OperatorStore, RotationStore, RowStore,
 };
 
 /// All store ports.
 pub trait Store:
-    CredentialStore
-    + OperatorStore
-    + AccountStore
-    + ActivationStore
-    + RotationStore
-    + InspectionStore
-    + EventStore
-    + RowStore
-    + 'static
+    CredentialStore + OperatorStore + AccountStore + ActivationStore + RotationStore + InspectionStore + RowStore + 'static
 {
 }
 
@@ -112,7 +104,6 @@ impl<T> Store for T where
         + ActivationStore
         + RotationStore
         + InspectionStore
-        + EventStore
         + RowStore
         + 'static
 {

@@ -136,7 +136,8 @@ impl<S> FakeVault<S> {
 
     /// Returns the use cases of operators: organizations and maintenance.
     pub fn operator(&self) -> Operator {
-        Operator::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
+        let (tally, store) = (self.tally.clone(), self.ports.clone());
+        Operator::new(self.environment.clone(), tally, store, self.operations(), self.sealer.clone())
     }
 
     /// Returns the use cases that read the audit log.
@@ -166,7 +167,7 @@ impl<S> FakeVault<S> {
 
     /// Returns the administration of integrations and namespaces.
     pub fn integrations(&self) -> Integrations {
-        Integrations::new(self.environment.clone(), self.ports.clone(), self.operations(), self.entropy.clone())
+        Integrations::new(self.environment.clone(), self.operations(), self.entropy.clone())
     }
 
     /// Returns what runs operations on the store.

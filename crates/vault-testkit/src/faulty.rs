@@ -14,8 +14,7 @@ use vault_core::audit::{
 };
 use vault_core::digest::Digest;
 use vault_core::federation::StoredFederationKey;
-use vault_core::id::{AccountId, AuditId, CredentialId, IssuerId, KeyId, OrganizationId};
-use vault_core::identity::{IssuerName, StoredIssuer};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::organization::{Organization, OrganizationName};
@@ -266,13 +265,6 @@ ports! {
         own_account(principal: SessionPrincipal, now: Timestamp) -> OwnAccount;
         reserve_confirmation(principal: SessionPrincipal, now: Timestamp) -> Option<WaitingSeed>;
         confirm_passcode(command: Command<ConfirmPasscode>) -> bool;
-    }
-    IssuerRepository {
-        add_issuer(command: Command<StoredIssuer>) -> ();
-        list_issuers() -> Vec<StoredIssuer>;
-        find_issuers(names: Vec<IssuerName>) -> Vec<StoredIssuer>;
-        remove_issuer(command: Command<IssuerId>) -> bool;
-        record_keys(seen: StoredIssuer, next: StoredIssuer) -> bool;
     }
     RestoreRepository {
         restore_epoch() -> u64;

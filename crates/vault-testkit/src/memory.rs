@@ -8,7 +8,6 @@ mod federation;
 mod inspection;
 mod instance_rotation;
 mod invitation;
-mod issuer;
 mod key;
 mod login;
 mod maintenance;
@@ -36,7 +35,6 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId,
 };
-use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
 use vault_core::organization::{Organization, OrganizationState};
@@ -92,7 +90,6 @@ struct State {
     checker_seen_at: Option<Timestamp>,
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
-    issuers: BTreeMap<IssuerName, StoredIssuer>,
     /// Entities in the order of their keys.
     entities: BTreeMap<(OrganizationId, &'static str, Uuid), EntityRow>,
     lookups: BTreeMap<(OrganizationId, &'static str, String), Uuid>,
@@ -293,10 +290,9 @@ impl MemoryStore {
                 state.organizations.clear();
                 state.organization_keys.clear(); // rows of organizations are read through their keys
             }
-            RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver => {
+            RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver | RecordedRow::Issuer => {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
-            RecordedRow::Issuer => state.issuers.clear(),
         }
     }
 

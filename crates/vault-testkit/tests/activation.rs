@@ -8,3 +8,4 @@ mod keyless;
 mod life;
 mod revocation;
 mod setting;
+mod workload;

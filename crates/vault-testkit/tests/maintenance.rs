@@ -68,7 +68,8 @@ fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -
             *slice = Ok(counts.slices.lock().unwrap().pop_front().unwrap_or_default());
         });
     let (environment, tally, sealer) = (fake.environment.clone(), fake.tally.clone(), fake.sealer.clone());
-    Setting { operator: Operator::new(environment, tally, Arc::new(store), sealer), fake, heap }
+    let operator = Operator::new(environment, tally, Arc::new(store), fake.operations(), sealer);
+    Setting { operator, fake, heap }
 }
 
 #[tokio::test]

@@ -91,8 +91,7 @@ async fn add_issuer(settings: &Settings, vault: &OpenVault, add: AddIssuer, outp
     let pasted = add.jwks_file.as_deref().map(|path| read(path, "--jwks-file")).transpose()?;
     let what = format!("add issuer {}", issuer.name);
     let client = IssuerClient::new(&egress::of(settings)?);
-    let with = (&JwtVerifier as &dyn vault_core::port::TokenVerifier, &client as &dyn vault_core::port::IssuerKeys);
-    let added = vault.operator().add_issuer(issuer, pasted, (with.0, with.1, &*vault.ports().digester)).await;
+    let added = vault.operator().add_issuer(issuer, pasted, (&JwtVerifier, &client)).await;
     let added = added.doing(|| what)?;
     let shown = shown(&added, &Organizations::of(vault).await?);
     output.print(&shown, &format!("Added issuer {}.\n\n{}", shown.name, text(&shown)))
@@ -155,13 +154,13 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
     Shown {
         name: issuer.name.to_string(),
         issuer: issuer.url.clone(),
-        keys_from: issuer.source.to_stored(),
-        keys: JwtVerifier.count_keys(&stored.keys, issuer.key_use()).unwrap_or_default().usable,
-        key_ids: key_ids(&stored.keys),
+        keys_from: issuer.source.to_string(),
+        keys: JwtVerifier.count_keys(&stored.set.keys, issuer.key_use()).unwrap_or_default().usable,
+        key_ids: key_ids(&stored.set.keys),
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
         organizations: issuer.organizations.iter().map(|id| organizations.name_of(*id)).collect(),
-        fetched_at: rfc3339(stored.fetched_at),
-        last_error: Some(stored.failure.clone()).filter(|failure| !failure.is_empty()),
+        fetched_at: rfc3339(stored.set.fetched_at),
+        last_error: Some(stored.set.failure.clone()).filter(|failure| !failure.is_empty()),
     }
 }
 

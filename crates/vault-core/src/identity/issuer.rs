@@ -1,16 +1,17 @@
 //! Issuers whose identity tokens are accepted.
 
 use super::claims::ClaimPointer;
-use crate::audit::{RecordedRights, RecordedRow, RowState};
-use crate::digest::{Digest, DigestPurpose};
+use crate::audit::{Affected, Subject};
+use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IssuerId, OrganizationId};
-use crate::port::{KeyUse, KeyedDigester};
+use crate::port::KeyUse;
 use crate::strict_url;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use url::{Host, Url};
+use uuid::Uuid;
 
 /// Maximum age of keys that could not be fetched again, in seconds: 24 h.
 pub const MAX_KEY_AGE_SECONDS: i64 = 86_400;
@@ -54,7 +55,8 @@ impl fmt::Display for IssuerName {
 }
 
 /// Location of an issuer's keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KeySource {
     /// Specified by its OpenID discovery document, on this origin (`https://host:port`). Empty before the first
     /// request.
@@ -65,31 +67,18 @@ pub enum KeySource {
     Pasted,
 }
 
-/// Prefix of the origin of discovered keys.
-const DISCOVERY: &str = "discovery ";
-
-impl KeySource {
-    /// Returns the source as stored.
-    pub fn to_stored(&self) -> String {
+impl fmt::Display for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Discovery(origin) => format!("{DISCOVERY}{origin}"),
-            Self::Pasted => "pasted".to_owned(),
-            Self::Url(url) => url.clone(),
-        }
-    }
-
-    /// Parses the stored form of [`KeySource::to_stored`].
-    pub fn from_stored(text: &str) -> Self {
-        match (text, text.strip_prefix(DISCOVERY)) {
-            ("pasted", _) => Self::Pasted,
-            (_, Some(origin)) => Self::Discovery(origin.to_owned()),
-            (url, None) => Self::Url(url.to_owned()),
+            Self::Discovery(origin) => write!(f, "discovery {origin}"),
+            Self::Url(url) => f.write_str(url),
+            Self::Pasted => f.write_str("pasted"),
         }
     }
 }
 
-/// An issuer of identity tokens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An issuer of identity tokens. No operation changes one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Issuer {
     /// ID, which trusts contain.
     pub id: IssuerId,
@@ -174,95 +163,75 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// A stored issuer with its keys.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredIssuer {
-    /// The issuer.
-    pub issuer: Issuer,
-    /// Its keys in a JSON Web Key Set (RFC 7517).
+impl Entity for Issuer {
+    const KIND: Kind = Kind::Issuer;
+
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        vec![Lookup::new(Index::IssuerName, self.name.as_str())]
+    }
+
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Issuer(IssuerId::from_uuid(id)).into()
+    }
+}
+
+/// Keys of an issuer, with the last request for them. Entries do not record its versions, because keys are fetched without an
+/// operation of a principal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuerKeySet {
+    /// A JSON Web Key Set (RFC 7517).
     pub keys: String,
-    /// Time at which these keys were fetched.
+    /// Time at which the keys were fetched.
     pub fetched_at: Timestamp,
     /// Time of the last request for keys.
     pub asked_at: Timestamp,
     /// Reason why that request failed. Empty if it succeeded.
     pub failure: String,
-    /// MAC of all fields except `asked_at` and `failure`. If it does not verify, no token of the issuer is accepted.
-    pub code: Digest,
 }
 
-impl StoredIssuer {
-    /// Signs the issuer and its keys, fetched at `now`, and returns the row with its MAC.
-    pub fn sign(issuer: Issuer, keys: String, now: Timestamp, digester: &dyn KeyedDigester) -> Self {
-        let code = Digest::from_bytes([0; 32]);
-        let unsigned = Self { issuer, keys, fetched_at: now, asked_at: now, failure: String::new(), code };
-        unsigned.signed(digester)
-    }
-
-    /// Returns the same row, signed with the current key.
-    #[must_use]
-    pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
-        let code = self.with_parts(|parts| digester.digest(DigestPurpose::IssuerGrant, parts));
-        Self { code, ..self }
-    }
-
-    /// Returns whether the row's MAC verifies.
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        self.with_parts(|parts| digester.fits(DigestPurpose::IssuerGrant, parts, &self.code))
-    }
-
-    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let fetched_at = self.fetched_at.as_millis().to_be_bytes();
-        self.issuer.with_parts(|issuer| {
-            let own = [self.keys.as_bytes(), &fetched_at];
-            let parts: Vec<&[u8]> = own.into_iter().chain(issuer.iter().copied()).collect();
-            digest(&parts)
-        })
+impl IssuerKeySet {
+    /// Creates the set of keys that were fetched at `now`.
+    pub const fn fetched(keys: String, now: Timestamp) -> Self {
+        Self { keys, fetched_at: now, asked_at: now, failure: String::new() }
     }
 }
 
-impl Issuer {
-    /// Version of every issuer, because no operation changes one.
-    const VERSION: i64 = 1;
+impl Entity for IssuerKeySet {
+    const KIND: Kind = Kind::IssuerKeys;
 
-    /// Returns the state of the row, as the audit log records it: without the keys, which are fetched without an entry.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
-        self.with_parts(|parts| RowState::of_grant(RecordedRow::Issuer, Self::VERSION, parts, digester))
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        Vec::new()
     }
 
-    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let Self { id, name, url, source, ca, required, organizations, created_at } = self;
-        let created_at = created_at.as_millis().to_be_bytes();
-        let source = source.to_stored();
-        let count = (required.len() as u64).to_be_bytes();
-        let mut parts: Vec<&[u8]> = vec![
-            id.as_bytes(),
-            name.as_str().as_bytes(),
-            url.as_bytes(),
-            source.as_bytes(),
-            ca.as_bytes(),
-            &created_at,
-            &count,
-        ];
-        parts.extend(required.iter().map(|pointer| pointer.as_str().as_bytes()));
-        parts.extend(organizations.iter().map(|organization| organization.as_bytes().as_slice()));
-        digest(&parts)
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Issuer(IssuerId::from_uuid(id)).into()
     }
+}
+
+/// A stored issuer with its keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredIssuer {
+    /// The issuer.
+    pub issuer: Issuer,
+    /// Its keys.
+    pub set: IssuerKeySet,
+    /// Version of the keys.
+    pub version: i64,
 }
 
 impl StoredIssuer {
     /// Returns whether its keys may still be used at `now`.
     pub fn is_usable(&self, now: Timestamp) -> bool {
-        self.issuer.source == KeySource::Pasted || age(self.fetched_at, now) <= MAX_KEY_AGE_SECONDS
+        self.issuer.source == KeySource::Pasted || age(self.set.fetched_at, now) <= MAX_KEY_AGE_SECONDS
     }
 
     /// Returns whether its keys should be fetched again at `now`: if they are an hour old or a key is `missing`, at
     /// most once a minute.
     pub fn is_due(&self, now: Timestamp, missing: bool) -> bool {
-        // The MAC does not cover the time of the last request: one in the future would keep replaced keys in use.
+        // A request by a server whose clock is ahead must not keep replaced keys in use.
         self.issuer.source != KeySource::Pasted
-            && age(self.asked_at, now).abs() >= FETCH_EVERY_SECONDS
-            && (missing || age(self.fetched_at, now) >= FRESH_SECONDS)
+            && age(self.set.asked_at, now).abs() >= FETCH_EVERY_SECONDS
+            && (missing || age(self.set.fetched_at, now) >= FRESH_SECONDS)
     }
 }
 

@@ -7,11 +7,13 @@
 
 mod claims;
 mod issuer;
+mod issuers;
 mod trust;
 mod verify;
 
 pub use claims::{ClaimPattern, ClaimPointer, MAX_VALUE_LENGTH};
-pub use issuer::{Issuer, IssuerName, KeySource, MAX_KEY_AGE_SECONDS, StoredIssuer, issuer_of_subject};
+pub use issuer::{Issuer, IssuerKeySet, IssuerName, KeySource, MAX_KEY_AGE_SECONDS, StoredIssuer, issuer_of_subject};
+pub use issuers::{AddIssuer, FindIssuers, ListIssuers, RecordKeys, RemoveIssuer};
 pub use trust::{
     DEFAULT_LIFETIME_SECONDS, MAX_CLAIMS, MAX_LIFETIME_SECONDS, MAX_TRUSTS, Trust, TrustId, TrustRequest, Trusts,
 };

@@ -4,6 +4,7 @@ use super::{Access, Failure, Operation, Unit};
 use crate::audit::Affected;
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::id::OrganizationId;
+use crate::identity::{Issuer, IssuerKeySet};
 use crate::integration::Integration;
 use crate::namespace::{Namespace, NamespaceState};
 use crate::organization::OrganizationState;
@@ -121,6 +122,13 @@ impl Operation for InspectEntity {
             Kind::Integration => inspect::<Integration>(unit, &row).await,
             Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
             Kind::Receiver => inspect::<Receiver>(unit, &row).await,
+            Kind::Issuer => {
+                let keys = EntityKey { kind: Kind::IssuerKeys, ..row.key };
+                let keys = unit.rows().entity(keys).await?;
+                let issuer = inspect::<Issuer>(unit, &row).await;
+                issuer.map(|issuer| InspectedEntity { is_found: issuer.is_found && keys.is_some(), ..issuer })
+            }
+            Kind::IssuerKeys => inspect::<IssuerKeySet>(unit, &row).await,
         };
         match inspected {
             Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
@@ -174,6 +182,8 @@ impl Operation for InspectLookups {
                     Kind::Integration => lists::<Integration>(unit, index, &row).await?,
                     Kind::Namespace => lists::<NamespaceState>(unit, index, &row).await?,
                     Kind::Receiver => lists::<Receiver>(unit, index, &row).await?,
+                    Kind::Issuer => lists::<Issuer>(unit, index, &row).await?,
+                    Kind::IssuerKeys => lists::<IssuerKeySet>(unit, index, &row).await?,
                 },
                 Err(_) => false,
             };

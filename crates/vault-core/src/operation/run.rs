@@ -1,6 +1,7 @@
 //! Runs operations.
 
 use super::{Access, Failure, Operation, Unit};
+use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::port::{EntitySealer, Event, KeyedDigester, RetryReason, RowStore, Rows, RowsError, StoreError};
@@ -157,5 +158,5 @@ fn error(environment: &Environment, failure: Failure) -> Error {
         Failure::Damaged { key, .. } | Failure::UnknownKey { key } => key,
     };
     environment.emit(key.damaged());
-    Refusal::Damaged { table: key.kind.recorded().table(), id: key.id.to_string() }.into()
+    Refusal::Damaged { table: EntityKey::TABLE, id: key.id.to_string() }.into()
 }

@@ -6,7 +6,7 @@ use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
 use crate::organization::OrganizationState;
-use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows};
+use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows, RowsError};
 use crate::principal::{Denial, Principal, Scope, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
@@ -210,26 +210,18 @@ impl<'t> Unit<'t> {
         let gone = gone.map(|lookup| self.rows.leave(key, lookup.index, &lookup.value));
         let added = new.iter().filter(|lookup| !old.contains(lookup));
         let added = added.map(|lookup| self.rows.enter(key, lookup.index, &lookup.value));
-        let recorded = recorded_states::<E>(before, key);
-        let (active, newest, _, added, replaced) = try_join!(
-            self.rows.active_instance_key(),
-            self.rows.recorded(&recorded),
-            try_join_all(gone),
-            try_join_all(added),
-            self.rows.replace_entity(before.version(), &row),
+        let (active, is_newest, _, added, replaced) = try_join!(
+            flat(self.rows.active_instance_key()),
+            self.is_last_recorded(before),
+            flat(try_join_all(gone)),
+            flat(try_join_all(added)),
+            flat(self.rows.replace_entity(before.version(), &row)),
         )?;
         if active.is_some_and(|active| row.sealed.key() != Some(active)) {
             return Err(Failure::Overtaken);
         }
-        let is_newest = |entries: &[AuditEntry]| {
-            let states = entries.iter().filter_map(|entry| entry.left(key.kind.recorded()));
-            states.map(RowState::number).max() == Some(before.version())
-        };
-        if !is_newest(&newest) {
-            let all = RecordedStates { limit: MORE_ENTRIES, ..recorded };
-            if newest.len() < ENTRIES || !is_newest(&self.rows.recorded(&all).await?) {
-                return Err(Failure::Damaged { key, reason: "its state differs from the last recorded one" });
-            }
+        if !is_newest {
+            return Err(Failure::Damaged { key, reason: "its state differs from the last recorded one" });
         }
         if !replaced {
             return Err(Failure::Damaged { key, reason: "it changed during the transaction" });
@@ -262,7 +254,24 @@ impl<'t> Unit<'t> {
     }
 
     fn wrote(&self, key: EntityKey, state: RowState) {
-        self.state().written.push((key.kind.recorded(), state));
+        self.state().written.extend(key.kind.recorded().map(|row| (row, state)));
+    }
+
+    /// Returns whether the version of an entity is the last one that the audit log records.
+    async fn is_last_recorded<E: Entity>(&self, entity: &Opened<E>) -> Result<bool, Failure> {
+        let key = entity.key();
+        let Some(row) = key.kind.recorded() else { return Ok(true) };
+        let Affected { subject, namespace, .. } = entity.subject(key.id);
+        let query = |limit| {
+            let (organization, namespace) = (key.organization, namespace.clone());
+            RecordedStates { organization, subject, row, namespace, limit }
+        };
+        let is_newest = |entries: &[AuditEntry]| {
+            let states = entries.iter().filter_map(|entry| entry.left(row));
+            states.map(RowState::number).max() == Some(entity.version())
+        };
+        let newest = self.rows.recorded(&query(ENTRIES)).await?;
+        Ok(is_newest(&newest) || newest.len() == ENTRIES && is_newest(&self.rows.recorded(&query(MORE_ENTRIES)).await?))
     }
 
     /// Records the operation with the states of the rows that it wrote. An operation that records nothing is rolled back.
@@ -335,8 +344,7 @@ impl<'t> Unit<'t> {
     }
 }
 
-/// Returns the query for the newest recorded states of an entity.
-fn recorded_states<E: Entity>(entity: &E, key: EntityKey) -> RecordedStates {
-    let Affected { subject, namespace, .. } = entity.subject(key.id);
-    RecordedStates { organization: key.organization, subject, row: key.kind.recorded(), namespace, limit: ENTRIES }
+/// Converts the error of rows, so that their futures can be joined with those of operations.
+async fn flat<T>(rows: impl Future<Output = Result<T, RowsError>>) -> Result<T, Failure> {
+    Ok(rows.await?)
 }

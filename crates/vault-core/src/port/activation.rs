@@ -1,6 +1,5 @@
 //! Port for activations in the store.
 
-use super::IssuerRepository;
 use super::{AuditLog, KeyedDigester, StoreError};
 use crate::activation::{Activation, IssuanceRefusal, IssuedCredential, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
@@ -294,6 +293,6 @@ pub trait ActivationRepository: Send + Sync {
 }
 
 /// Ports that activations require of a store. Apart from them, only key rotation and integrity checks read sealed data.
-pub trait ActivationStore: ActivationRepository + AuditLog + IssuerRepository {}
+pub trait ActivationStore: ActivationRepository + AuditLog {}
 
-impl<S: ActivationRepository + AuditLog + IssuerRepository + ?Sized> ActivationStore for S {}
+impl<S: ActivationRepository + AuditLog + ?Sized> ActivationStore for S {}

@@ -1,8 +1,8 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
 use super::{
-    AuditLog, FederationKeyRepository, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, IssuerRepository,
-    StoreError, StoredVersions,
+    AuditLog, FederationKeyRepository, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, StoreError,
+    StoredVersions,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
@@ -130,6 +130,6 @@ pub trait Inspection: Send + Sync {
 }
 
 /// Ports that an integrity check requires of a store.
-pub trait InspectionStore: Inspection + AuditLog + IssuerRepository + FederationKeyRepository {}
+pub trait InspectionStore: Inspection + AuditLog + FederationKeyRepository {}
 
-impl<S: Inspection + AuditLog + IssuerRepository + FederationKeyRepository + ?Sized> InspectionStore for S {}
+impl<S: Inspection + AuditLog + FederationKeyRepository + ?Sized> InspectionStore for S {}

@@ -1,38 +1,12 @@
-//! Ports for issuers of identity tokens: storage, retrieval of their keys, and verification of tokens.
+//! Ports for issuers of identity tokens: retrieval of their keys, and verification of tokens.
 
-use super::StoreError;
-use crate::command::Command;
-use crate::id::IssuerId;
-use crate::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
+use crate::identity::{Issuer, KeySource};
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// Port for issuers in the store. There are few, and only operators manage them.
-#[async_trait]
-pub trait IssuerRepository: Send + Sync {
-    /// Adds an issuer.
-    ///
-    /// # Errors
-    /// [`Refusal::IssuerExists`](crate::Refusal::IssuerExists) if an issuer with this name exists.
-    async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError>;
-
-    /// Returns all issuers, ordered by name.
-    async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError>;
-
-    /// Returns the existing issuers among these names.
-    async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError>;
-
-    /// Removes an issuer. Returns `false` if none has this ID.
-    async fn remove_issuer(&self, command: Command<IssuerId>) -> Result<bool, StoreError>;
-
-    /// Records a request to an issuer or its response. Returns `false`, and records nothing, if its row has changed since
-    /// it was `seen`.
-    async fn record_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError>;
-}
 
 /// Reason why the keys of an issuer could not be fetched: fixed words, and the URL of the outgoing proxy if it is the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

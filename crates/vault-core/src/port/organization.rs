@@ -1,6 +1,6 @@
 //! Store port for organizations.
 
-use super::{AuditLog, AuditTrail, IssuerRepository, KeyRepository, Maintenance, RestoreRepository, StoreError};
+use super::{AuditLog, AuditTrail, KeyRepository, Maintenance, RestoreRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -62,18 +62,11 @@ pub trait OrganizationRepository: Send + Sync {
 
 /// Store ports that the operator's use cases require.
 pub trait OperatorStore:
-    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + IssuerRepository
+    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository
 {
 }
 
 impl<S> OperatorStore for S where
-    S: OrganizationRepository
-        + KeyRepository
-        + AuditLog
-        + AuditTrail
-        + Maintenance
-        + RestoreRepository
-        + IssuerRepository
-        + ?Sized
+    S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + ?Sized
 {
 }

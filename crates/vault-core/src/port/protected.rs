@@ -42,7 +42,7 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 10] = {
+    pub const ALL: [Self; 9] = {
         use InstancePart::*;
         [
             Self::new("organizations", ["id", "id"])
@@ -67,10 +67,14 @@ impl ProtectedTable {
                 "credential_secrets",
                 "credential_versions",
             ]),
-            Self::new("issuers", ["id", "id"]).recorded(&[RecordedRow::Issuer]),
             // Documents of all kinds.
             Self::new("entities", OWN_ID)
-                .recorded(&[RecordedRow::Integration, RecordedRow::Namespace, RecordedRow::Receiver])
+                .recorded(&[
+                    RecordedRow::Integration,
+                    RecordedRow::Namespace,
+                    RecordedRow::Receiver,
+                    RecordedRow::Issuer,
+                ])
                 .with(&["lookups", "global_lookups"]),
         ]
     };

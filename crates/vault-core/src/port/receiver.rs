@@ -1,15 +1,9 @@
 //! Ports for receivers: delivery of notifications.
 
-use super::{AuditTrail, IssuerRepository};
 use crate::receiver::{DeliveryFailure, EventDelivery, WebhookUrl};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use secrecy::SecretString;
-
-/// Ports that the delivery of notifications requires of a store.
-pub trait EventStore: AuditTrail + IssuerRepository {}
-
-impl<S: AuditTrail + IssuerRepository + ?Sized> EventStore for S {}
 
 /// A webhook message. It does not implement `Debug`, because its URL may be a secret.
 pub struct WebhookMessage {

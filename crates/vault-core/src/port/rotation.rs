@@ -1,6 +1,6 @@
 //! Port for the rotation of organization keys: moves credentials from one key to another and destroys unused keys.
 
-use super::{EventStore, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
+use super::{AuditTrail, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::sealed::{ReboundKeys, SealedCredential, SealedMetadata};
@@ -157,11 +157,11 @@ pub trait KeyRotation: Send + Sync {
 
 /// Ports that the rotation of keys requires of a store.
 pub trait RotationStore:
-    OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + EventStore
+    OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail
 {
 }
 
 impl<S> RotationStore for S where
-    S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + EventStore + ?Sized
+    S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail + ?Sized
 {
 }

@@ -8,10 +8,9 @@ mod lookups;
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
 use crate::credential::{Labels, VersionRecord};
-use crate::entity::EntityKey;
+use crate::entity::{EntityKey, OF_INSTANCE};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, OrganizationId};
-use crate::identity::{IssuerName, StoredIssuer};
 use crate::namespace::Namespace;
 use crate::operation::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
 use crate::port::{
@@ -41,8 +40,6 @@ const RECORDED: usize = 256;
 /// Maximum difference between the clocks of two servers, in milliseconds: each may differ by 2 s from the database's.
 /// The order of entries within this time is uncertain.
 const UNCERTAIN: i64 = 4_000;
-/// Organization of entries and rows about the instance.
-const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
 
 /// A finding about a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -193,7 +190,6 @@ enum Stage {
     Lookups(bool, Option<LookupRow>),
     Credentials(Option<StoredRowKey>),
     Versions(Option<StoredRowKey>),
-    Issuers,
     /// Rows that audit entries name.
     Recorded(Option<RecordedSubject>),
     End,
@@ -235,7 +231,7 @@ impl Inspector {
         while matches!(round.stage, Stage::Instance(..) | Stage::Entities(_)) {
             round.step(RECORDED, &mut |_| {}).await?;
         }
-        round.stage = Stage::Issuers;
+        round.stage = Stage::Recorded(None);
         while round.step(RECORDED, &mut |_| {}).await? {}
         Ok(())
     }
@@ -317,7 +313,8 @@ impl InspectionRound {
             Stage::Versions(after) => {
                 // Versions of existing credentials were inspected with the credential.
                 let places = store.version_places(after, limit).await?;
-                self.stage = places.last().map_or(Stage::Issuers, |(last, _)| Stage::Versions(Some(last.clone())));
+                self.stage =
+                    places.last().map_or(Stage::Recorded(None), |(last, _)| Stage::Versions(Some(last.clone())));
                 for ((_, id), has_credential) in places {
                     if !has_credential {
                         self.find(
@@ -326,13 +323,6 @@ impl InspectionRound {
                         );
                     }
                 }
-            }
-            Stage::Issuers => {
-                // Read without paging, because an instance has few issuers.
-                for stored in store.list_issuers().await? {
-                    self.look(Ok(InspectedRow::Issuer(stored.issuer.name)), report).await?;
-                }
-                self.stage = Stage::Recorded(None);
             }
             Stage::Recorded(after) => {
                 let subjects = store.recorded_subjects(after, limit.min(MAX_EXISTING)).await?;
@@ -386,12 +376,11 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, 
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row of the instance part, an entity, a credential with its versions, an issuer, or a row that was not found.
+/// A row of the instance part, an entity, a credential with its versions, or a row that was not found.
 enum InspectedRow {
     Instance(InstancePart, InstanceRowKey),
     Entity(EntityKey),
     Credential(OrganizationId, CredentialId),
-    Issuer(IssuerName),
     Absent(RecordedRow, InstanceRowKey),
 }
 
@@ -458,11 +447,6 @@ impl Inspector {
     async fn look(&self, place: &InspectedRow) -> Result<Seen, Error> {
         let mut seen = Seen::default();
         match *place {
-            InspectedRow::Issuer(ref name) => {
-                for stored in self.store.find_issuers(vec![name.clone()]).await? {
-                    self.look_at_issuer(&stored, &mut seen).await?;
-                }
-            }
             InspectedRow::Instance(part, place) => {
                 if let Some(row) = seen.unreadable(self.store.instance_row(part, place).await)? {
                     self.look_at_row(&row, &mut seen).await?;
@@ -529,23 +513,11 @@ impl Inspector {
         if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
     }
 
-    async fn look_at_issuer(&self, stored: &StoredIssuer, seen: &mut Seen) -> Result<(), Error> {
-        let (digester, issuer) = (&*self.crypto.digester, &stored.issuer);
-        if !stored.mac_is_valid(digester) {
-            seen.find("issuers", &issuer.name, Violation::Code);
-            return Ok(());
-        }
-        let (subject, state) = (Subject::Issuer(issuer.id), issuer.states(digester));
-        let recorded = Recorded::of(OF_INSTANCE, subject, RecordedRow::Issuer, &state);
-        self.compare(&recorded, seen).await
-    }
-
     async fn run<O: crate::operation::Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
         self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 
     async fn look_at_entity(&self, key: EntityKey, seen: &mut Seen) -> Result<(), Error> {
-        let row = key.kind.recorded();
         let inspected = match self.run(InspectEntity(key)).await {
             Err(Error::Refused(Refusal::Damaged { .. })) => Some(Err("it names a key that does not exist")),
             inspected => inspected?,
@@ -554,16 +526,18 @@ impl Inspector {
             None => return Ok(()),
             Some(Ok(inspected)) => inspected,
             Some(Err(reason)) => {
-                seen.find(row.table(), key.id, Violation::Unreadable(reason));
+                seen.find(EntityKey::TABLE, key.id, Violation::Unreadable(reason));
                 return Ok(());
             }
         };
         let (organization, state) = (key.organization, RowState::Revision(version));
         let (subject, namespace) = (affected.subject, affected.namespace);
-        let recorded = Recorded { organization, subject, row, namespace, state, others: Vec::new() };
-        self.compare(&recorded, seen).await?;
+        if let Some(row) = key.kind.recorded() {
+            let recorded = Recorded { organization, subject, row, namespace, state, others: Vec::new() };
+            self.compare(&recorded, seen).await?;
+        }
         if seen.findings.is_empty() && !is_found {
-            seen.find(row.table(), key.id, Violation::Lookup { table: "lookups" });
+            seen.find(EntityKey::TABLE, key.id, Violation::Lookup { table: "lookups" });
         }
         Ok(())
     }

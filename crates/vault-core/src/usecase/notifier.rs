@@ -7,9 +7,10 @@ use crate::audit::AuditEntry;
 use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{AuditId, OrganizationId};
+use crate::identity::ListIssuers;
 use crate::integration::ExpiringIntegrations;
 use crate::operation::{Operation, Operations};
-use crate::port::{Event, EventCarrier, EventStore, KeyedDigester, WebhookMessage};
+use crate::port::{AuditTrail, Event, EventCarrier, KeyedDigester, WebhookMessage};
 use crate::principal::Principal;
 use crate::receiver::{
     ActiveReceivers, Attempted, Channel, DAY, DeliveryFailure, DeliveryState, DisableReceiver, EventDelivery,
@@ -66,7 +67,7 @@ pub struct ReadEvents {
 #[derive(Clone)]
 pub struct Notifier {
     environment: Environment,
-    store: Arc<dyn EventStore>,
+    store: Arc<dyn AuditTrail>,
     operations: Operations,
     carrier: Arc<dyn EventCarrier>,
     digester: Arc<dyn KeyedDigester>,
@@ -92,7 +93,7 @@ impl Notifier {
     /// Creates a notifier on these ports.
     pub fn new(
         environment: Environment,
-        store: Arc<dyn EventStore>,
+        store: Arc<dyn AuditTrail>,
         carrier: Arc<dyn EventCarrier>,
         operations: Operations,
     ) -> Self {
@@ -246,11 +247,13 @@ impl Notifier {
             let wanted = |kind| receivers.iter().any(|(_, receiver)| receiver.wants(kind));
             let Some(organization) = *owner else {
                 if wanted(EventKind::IssuerUnreachable) {
-                    for stored in self.store.list_issuers().await? {
+                    for stored in self.run(ListIssuers).await? {
                         // The server retries every minute while the issuer fails. Report only the start of the failure.
-                        let began = !stored.failure.is_empty() && stored.asked_at > after && stored.asked_at <= until;
+                        let began = !stored.set.failure.is_empty()
+                            && stored.set.asked_at > after
+                            && stored.set.asked_at <= until;
                         if began {
-                            found.push(Occurrence::of_issuer(&stored.issuer.name, stored.fetched_at, digester));
+                            found.push(Occurrence::of_issuer(&stored.issuer.name, stored.set.fetched_at, digester));
                         }
                     }
                 }

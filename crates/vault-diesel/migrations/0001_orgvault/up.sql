@@ -448,25 +448,6 @@ CREATE TABLE idempotency_keys (
 
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
--- Whose identity tokens are looked at, and by which keys: the operator's. `source`: discovery, pasted, or the URL of the keys.
-CREATE TABLE issuers (
-    -- Random: trusts contain it.
-    id UUID NOT NULL,
-    name TEXT NOT NULL PRIMARY KEY,
-    url TEXT NOT NULL,
-    source TEXT NOT NULL,
-    ca TEXT NOT NULL,
-    required TEXT NOT NULL,
-    organizations TEXT NOT NULL,
-    created_at BIGINT NOT NULL,
-    keys TEXT NOT NULL,
-    fetched_at BIGINT NOT NULL,
-    -- When it was last asked for its keys, and why it did not give them then. Not under the code.
-    asked_at BIGINT NOT NULL,
-    failure TEXT NOT NULL,
-    code BLOB NOT NULL
-) WITHOUT ROWID;
-
 -- Objects that grant rights or restrict them: one sealed document each, bound to all other columns. `kind` names its form.
 CREATE TABLE entities (
     organization_id UUID NOT NULL,

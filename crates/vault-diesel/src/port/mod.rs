@@ -6,7 +6,6 @@ mod audit;
 mod credential;
 mod federation;
 mod inspection;
-mod issuers;
 mod maintenance;
 mod organization;
 mod schema_version;

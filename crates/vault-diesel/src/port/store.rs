@@ -7,9 +7,8 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, EventStore, FederationStore,
-    InspectionStore, IssuerRepository, KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore,
-    StoreError,
+    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, FederationStore, InspectionStore,
+    KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -22,10 +21,6 @@ pub struct StorePorts {
     pub accounts: Arc<dyn AccountStore>,
     /// Credentials.
     pub credentials: Arc<dyn CredentialStore>,
-    /// Integrations and namespaces.
-    pub integrations: Arc<dyn IssuerRepository>,
-    /// Receivers of events and the deliveries to them.
-    pub receivers: Arc<dyn EventStore>,
     /// Activations and checks, which return sealed data.
     pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
@@ -153,8 +148,6 @@ impl StorePorts {
             organizations: store.clone(),
             accounts: store.clone(),
             credentials: store.clone(),
-            integrations: store.clone(),
-            receivers: store.clone(),
             activations: store.clone(),
             keys: store.clone(),
             federation: store.clone(),

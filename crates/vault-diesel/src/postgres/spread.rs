@@ -26,18 +26,16 @@ pub enum TableDistribution {
     Organization(&'static str),
     /// Distributed by this separate column, colocated with another table if one is named.
     Key(&'static str, Option<&'static str>),
-    /// Replicated to every node.
-    EveryNode,
     /// On the coordinator.
     Coordinator,
 }
 
-use TableDistribution::{Coordinator, EveryNode, Key};
+use TableDistribution::{Coordinator, Key};
 
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 45] = [
+const PLACES: [(&str, TableDistribution); 44] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -73,7 +71,6 @@ const PLACES: [(&str, TableDistribution); 45] = [
     ("known_networks", Key("network", None)),
     ("decoys", Key("decoy", None)),
     ("decoy_accounts", Key("decoy", Some("decoys"))),
-    ("issuers", EveryNode),
     ("instance", Coordinator),
     ("instance_keys", Coordinator),
     ("retiring_instance_keys", Coordinator),
@@ -355,7 +352,6 @@ impl TableDistribution {
             Key(column, other) => {
                 found == "column" && by.as_deref() == Some(column) && other.is_none_or(colocated_with)
             }
-            EveryNode => found == "every node",
             Coordinator => found == "coordinator",
         }
     }
@@ -369,7 +365,6 @@ impl TableDistribution {
             Self::Organization(column) if name == ORGANIZATIONS => spread(column, "none"),
             Self::Organization(column) => spread(column, ORGANIZATIONS),
             Key(column, colocated_with) => spread(column, colocated_with.unwrap_or("none")),
-            EveryNode => format!("SELECT create_reference_table('{name}')"),
             Coordinator => format!("SELECT citus_add_local_table_to_metadata('{name}')"),
         }
     }
@@ -453,7 +448,6 @@ mod tests {
             let row = match place {
                 TableDistribution::Organization(_) => "| distributed by organization",
                 Key(..) => "| distributed by a separate key",
-                EveryNode => "| on every node",
                 Coordinator => "| on the coordinator",
             };
             let rows: Vec<&str> = section.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();

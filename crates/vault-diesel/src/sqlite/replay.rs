@@ -8,7 +8,7 @@ use super::store::SqliteStore;
 use crate::stored::{AnyId, Id};
 use diesel::connection::SimpleConnection as _;
 use diesel::result::Error as SqlError;
-use diesel::sql_types::Text;
+use diesel::sql_types::{BigInt, Text};
 use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
 use std::path::Path;
 use vault_core::entity::{Index, Kind};
@@ -213,26 +213,36 @@ fn frozen(connection: &mut SqliteConnection, there: &str, which: &str) -> Result
     .load(connection)
 }
 
-/// Condition of issuers `m` that must not be restored: `newer` has none with the same id and content. Keys of other
-/// issuers are fetched again, so they are not compared.
-const STALE_ISSUER: &str = "NOT EXISTS (SELECT 1 FROM newer.issuers n WHERE n.id = m.id AND n.name = m.name \
-     AND n.url = m.url AND n.source = m.source AND n.ca = m.ca AND n.required = m.required AND n.organizations = m.organizations \
-     AND (n.source <> 'pasted' OR n.keys = m.keys))";
-/// Condition of receivers `m` that must not be notified.
-const STALE_RECEIVER: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
+/// Condition of issuers and receivers `m` that must not be restored.
+const STALE: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
      AND n.kind = m.kind AND n.id = m.id AND n.version = m.version)";
+/// Same, for databases of the same keys: those of both are replaced.
+const REMOVED: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
+     AND n.kind = m.kind AND n.id = m.id)";
 
-/// Removes what belongs to receivers that do not exist.
+/// Returns the condition of the rows of issuers and receivers in a table.
+fn of_operators(table: &str) -> String {
+    let [receiver, issuer, keys] = [Kind::Receiver, Kind::Issuer, Kind::IssuerKeys].map(Kind::as_str);
+    let [active, name] = [Index::ActiveReceiver, Index::IssuerName].map(Index::as_str);
+    match table {
+        "entities" => format!("kind IN ('{receiver}', '{issuer}', '{keys}')"),
+        "lookups" => format!("name IN ('{active}', '{name}')"),
+        _ => "TRUE".to_owned(),
+    }
+}
+
+/// Removes what belongs to issuers and receivers that do not exist.
 fn remove_orphans(connection: &mut SqliteConnection) -> Result<(), SqlError> {
-    let (kind, index) = (Kind::Receiver.as_str(), Index::ActiveReceiver.as_str());
+    let keys = Kind::IssuerKeys.as_str();
     for (table, id, which) in [
-        ("event_deliveries", "receiver_id", "TRUE".to_owned()),
-        ("receiver_status", "receiver_id", "TRUE".to_owned()),
-        ("lookups", "id", format!("name = '{index}'")),
+        ("event_deliveries", "receiver_id", of_operators("event_deliveries")),
+        ("receiver_status", "receiver_id", of_operators("receiver_status")),
+        ("lookups", "id", of_operators("lookups")),
+        ("entities", "id", format!("kind = '{keys}'")),
     ] {
         connection.batch_execute(&format!(
             "DELETE FROM main.{table} WHERE {which} AND NOT EXISTS (SELECT 1 FROM main.entities m \
-             WHERE m.organization_id = {table}.organization_id AND m.kind = '{kind}' AND m.id = {table}.{id})"
+             WHERE m.organization_id = {table}.organization_id AND m.kind <> '{keys}' AND m.id = {table}.{id})"
         ))?;
     }
     Ok(())
@@ -240,30 +250,36 @@ fn remove_orphans(connection: &mut SqliteConnection) -> Result<(), SqlError> {
 
 /// Replaces issuers and receivers by those of the newer database.
 fn adopt_operators(connection: &mut SqliteConnection, replayed: &mut Replayed) -> Result<(), SqlError> {
-    connection.batch_execute("DELETE FROM main.issuers; DELETE FROM main.receiver_status")?;
-    replayed.issuers = sql_query("INSERT INTO main.issuers SELECT * FROM newer.issuers").execute(connection)?;
-    for (table, which) in [
-        ("receiver_status", "TRUE".to_owned()),
-        ("lookups", format!("name = '{}'", Index::ActiveReceiver.as_str())),
-        ("entities", format!("kind = '{}'", Kind::Receiver.as_str())),
-    ] {
-        connection.batch_execute(&format!("DELETE FROM main.{table} WHERE {which}"))?;
-        replayed.receivers = sql_query(format!(
-            "INSERT INTO main.{table} SELECT n.* FROM newer.{table} n WHERE {which} \
-             AND (n.organization_id = zeroblob(16) OR n.organization_id IN (SELECT id FROM main.organizations))"
-        ))
-        .execute(connection)?;
+    for table in ["receiver_status", "lookups", "entities"] {
+        let which = of_operators(table);
+        connection.batch_execute(&format!(
+            "DELETE FROM main.{table} WHERE {which}; INSERT INTO main.{table} SELECT n.* FROM newer.{table} n \
+             WHERE {which} AND (n.organization_id = zeroblob(16) \
+             OR n.organization_id IN (SELECT id FROM main.organizations))"
+        ))?;
     }
+    replayed.issuers = count(connection, Kind::Issuer)?;
+    replayed.receivers = count(connection, Kind::Receiver)?;
     remove_orphans(connection)
+}
+
+fn count(connection: &mut SqliteConnection, kind: Kind) -> Result<usize, SqlError> {
+    #[derive(QueryableByName)]
+    struct Count {
+        #[diesel(sql_type = BigInt)]
+        count: i64,
+    }
+    let counted = format!("SELECT COUNT(*) AS count FROM main.entities WHERE kind = '{}'", kind.as_str());
+    let counted: Count = sql_query(counted).get_result(connection)?;
+    Ok(usize::try_from(counted.count).unwrap_or_default())
 }
 
 /// Removes the issuers and receivers that the newer database does not have in this state. Its own rows cannot be
 /// verified under the keys of the restored one.
 fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
-    let kind = Kind::Receiver.as_str();
+    let [receiver, issuer] = [Kind::Receiver, Kind::Issuer].map(Kind::as_str);
     connection.batch_execute(&format!(
-        "DELETE FROM main.issuers AS m WHERE {STALE_ISSUER}; \
-         DELETE FROM main.entities AS m WHERE m.kind = '{kind}' AND {STALE_RECEIVER}"
+        "DELETE FROM main.entities AS m WHERE m.kind IN ('{receiver}', '{issuer}') AND {STALE}"
     ))?;
     remove_orphans(connection)
 }
@@ -285,19 +301,15 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let new =
         "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
     let names: Vec<Name> = sql_query(new).load(connection)?;
-    let stale = match same_keys {
-        true => "id NOT IN (SELECT id FROM newer.issuers)",
-        false => STALE_ISSUER,
-    };
-    let stale = format!("SELECT m.name AS name FROM main.issuers m WHERE {stale} ORDER BY m.name");
-    let stale_issuers: Vec<Name> = sql_query(stale).load(connection)?;
-    let stale = match same_keys {
-        true => {
-            "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id AND n.kind = m.kind \
-             AND n.id = m.id)"
-        }
-        false => STALE_RECEIVER,
-    };
+    let stale = if same_keys { REMOVED } else { STALE };
+    let stale_issuers: Vec<Name> = sql_query(format!(
+        "SELECT l.value AS name FROM main.lookups l \
+         JOIN main.entities m ON m.organization_id = l.organization_id AND m.id = l.id AND m.kind = '{}' \
+         WHERE l.name = '{}' AND {stale} ORDER BY l.value",
+        Kind::Issuer.as_str(),
+        Index::IssuerName.as_str()
+    ))
+    .load(connection)?;
     // The address is sealed.
     let stale_receivers = sql_query(format!(
         "SELECT COALESCE(o.name, '') AS organization, '' AS name, m.id AS id, m.organization_id AS organization_id \

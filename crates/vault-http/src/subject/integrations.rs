@@ -263,8 +263,8 @@ fn issuer(stored: &StoredIssuer) -> IssuerItem {
         name: issuer.name.to_string(),
         issuer: issuer.url.clone(),
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
-        fetched_at: time_text(stored.fetched_at),
-        last_error: Some(stored.failure.clone()).filter(|failure| !failure.is_empty()),
+        fetched_at: time_text(stored.set.fetched_at),
+        last_error: Some(stored.set.failure.clone()).filter(|failure| !failure.is_empty()),
     }
 }
 

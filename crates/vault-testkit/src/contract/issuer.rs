@@ -1,16 +1,17 @@
-//! Cases of [`IssuerRepository`](vault_core::port::IssuerRepository).
+//! Cases of issuers.
 
 use super::ContractStore;
-use super::tools::race;
+use super::tools::Settled;
 use super::world::World;
-use crate::crypto::FakeDigester;
-use std::sync::Arc;
-use vault_core::audit::AuditAction;
+use futures_util::future::join_all;
+use vault_core::Refusal;
 use vault_core::id::IssuerId;
-use vault_core::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
-use vault_core::port::{IdGenerator as _, StoreError};
+use vault_core::identity::{
+    AddIssuer, FindIssuers, Issuer, IssuerKeySet, IssuerName, KeySource, ListIssuers, RecordKeys, RemoveIssuer,
+    StoredIssuer,
+};
+use vault_core::port::IdGenerator as _;
 use vault_core::principal::Principal;
-use vault_core::{Command, Refusal};
 
 const OPERATOR: Principal = Principal::Operator;
 
@@ -18,63 +19,50 @@ const OPERATOR: Principal = Principal::Operator;
 /// once.
 pub async fn parallel_additions_of_one_issuer_create_one(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
-    let name = rows[0].issuer.name.clone();
-    let added = race(rows.iter().map(|row| {
-        let (store, command) = (Arc::clone(&world.store), addition(&world, row));
-        async move { store.add_issuer(command).await }
-    }))
-    .await;
-    let created: Vec<_> =
-        rows.iter().zip(&added).filter(|(_, added)| added.is_ok()).map(|(row, _)| row.clone()).collect();
+    let additions: Vec<_> = (0..8).map(|nth| addition(&world, "raced", nth)).collect();
+    let name = additions[0].issuer.name.clone();
+    let added = join_all(additions.iter().map(|addition| world.operate(&OPERATOR, addition.clone()))).await;
+    let added: Vec<_> = added.into_iter().map(Settled::decided).collect();
+    let created: Vec<_> = added.iter().filter_map(|added| added.clone().ok()).collect();
     assert_eq!(created.len(), 1);
-    let is_refused = |added: &Result<(), StoreError>| matches!(added, Err(StoreError::Refused(Refusal::IssuerExists)));
-    assert_eq!(added.iter().filter(|added| is_refused(added)).count(), 7);
-    assert_eq!(world.store.find_issuers(vec![name.clone()]).await.unwrap(), created);
-    assert!(world.store.list_issuers().await.unwrap().contains(&created[0]));
-    assert_eq!(world.audited(AuditAction::IssuerAdded).await, 1);
+    assert_eq!(added.iter().filter(|added| **added == Err(Refusal::IssuerExists)).count(), 7);
+    assert_eq!(find(&world, &[&name]).await, created);
+    assert!(world.operate(&OPERATOR, ListIssuers).await.unwrap().contains(&created[0]));
 
-    let removals = race((0..4).map(|_| {
-        let (store, command) =
-            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, created[0].issuer.id));
-        async move { store.remove_issuer(command).await.unwrap() }
-    }))
-    .await;
-    assert_eq!(removals.iter().filter(|removed| **removed).count(), 1);
-    assert_eq!(world.store.find_issuers(vec![name]).await.unwrap(), []);
-    assert_eq!(world.audited(AuditAction::IssuerRemoved).await, 1);
+    let removals = join_all((0..4).map(|_| world.operate(&OPERATOR, RemoveIssuer(name.clone())))).await;
+    let removals: Vec<_> = removals.into_iter().map(Settled::decided).collect();
+    assert_eq!(removals.iter().filter(|removed| removed.is_ok()).count(), 1);
+    assert_eq!(removals.iter().filter(|removed| **removed == Err(Refusal::NotFound)).count(), 3);
+    assert_eq!(find(&world, &[&name]).await, []);
 }
 
-/// The keys of an issuer are recorded only if its row is unchanged since it was read.
+/// The keys of an issuer are recorded only if they are unchanged since they were read.
 pub async fn issuer_keys_are_recorded_only_in_row_read(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let first = issuer(&world, "first", 0);
-    let other = issuer(&world, "other", 0);
-    for row in [&first, &other] {
-        world.store.add_issuer(addition(&world, row)).await.unwrap();
-    }
-    let next = |keys: &str, seconds| {
-        let digester = FakeDigester::default();
-        StoredIssuer::sign(first.issuer.clone(), keys.to_owned(), world.now().plus_seconds(seconds), &digester)
+    let first = world.operate(&OPERATOR, addition(&world, "first", 0)).await.unwrap();
+    let other = world.operate(&OPERATOR, addition(&world, "other", 0)).await.unwrap();
+    let set = |keys: &str, seconds| IssuerKeySet::fetched(keys.to_owned(), world.now().plus_seconds(seconds));
+    let record = async |version, set: &IssuerKeySet| {
+        let record = RecordKeys { issuer: first.issuer.id, version, set: set.clone() };
+        world.operate(&OPERATOR, record).await.unwrap()
     };
-    let (second, late) = (next("{\"keys\":[2]}", 1), next("{\"keys\":[3]}", 2));
-    assert!(world.store.record_keys(first.clone(), second.clone()).await.unwrap());
-    assert!(!world.store.record_keys(first.clone(), late).await.unwrap(), "the row has changed");
+    let second = set("{\"keys\":[2]}", 1);
+    assert!(record(1, &second).await);
+    assert!(!record(1, &set("{\"keys\":[3]}", 2)).await, "the row has changed");
     let failed =
-        StoredIssuer { failure: "unreachable".to_owned(), asked_at: world.now().plus_seconds(3), ..second.clone() };
-    assert!(world.store.record_keys(second, failed.clone()).await.unwrap());
-    let names = vec![first.issuer.name.clone(), other.issuer.name.clone()];
-    let mut found = world.store.find_issuers(names).await.unwrap();
-    found.sort_by_key(|row| row.issuer.name != first.issuer.name);
-    assert_eq!(found, [failed, other]);
+        IssuerKeySet { failure: "unreachable".to_owned(), asked_at: world.now().plus_seconds(3), ..second.clone() };
+    assert!(record(2, &failed).await);
+    let found = find(&world, &[&first.issuer.name, &other.issuer.name]).await;
+    assert_eq!(found, [StoredIssuer { set: failed, version: 3, ..first.clone() }, other]);
 }
 
-fn addition(world: &World<'_>, row: &StoredIssuer) -> Command<StoredIssuer> {
-    world.command(&OPERATOR, AuditAction::IssuerAdded, row.clone())
+async fn find(world: &World<'_>, names: &[&IssuerName]) -> Vec<StoredIssuer> {
+    let names = names.iter().copied().cloned().collect();
+    world.operate(&OPERATOR, FindIssuers(names)).await.unwrap()
 }
 
-/// Returns an issuer with a name that no other case uses. `nth` distinguishes rows with the same name.
-fn issuer(world: &World<'_>, prefix: &str, nth: usize) -> StoredIssuer {
+/// Returns an issuer with a name that no other case uses. `nth` distinguishes issuers with the same name.
+fn addition(world: &World<'_>, prefix: &str, nth: usize) -> AddIssuer {
     let name = format!("{prefix}-{}", world.organization);
     let issuer = Issuer {
         id: IssuerId::from_uuid(world.ids.random()),
@@ -86,5 +74,5 @@ fn issuer(world: &World<'_>, prefix: &str, nth: usize) -> StoredIssuer {
         organizations: vec![world.organization],
         created_at: world.now(),
     };
-    StoredIssuer::sign(issuer, "{\"keys\":[]}".to_owned(), world.now(), &FakeDigester::default())
+    AddIssuer { issuer, set: IssuerKeySet::fetched("{\"keys\":[]}".to_owned(), world.now()) }
 }

@@ -118,14 +118,15 @@ impl Inspection for MemoryStore {
     ) -> Result<Vec<InstanceRowKey>, StoreError> {
         self.decide(|state| {
             let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
-            let issuers = state.issuers.values().map(|stored| *stored.issuer.id.as_uuid());
             let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
                 (_, Some(part)) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
-                (RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver, _) => {
+                (
+                    RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver | RecordedRow::Issuer,
+                    _,
+                ) => {
                     let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
                     of_kind.map(|(of, _, id)| (*of, *id)).collect()
                 }
-                (RecordedRow::Issuer, _) => issuers.map(|id| (OrganizationId::from_uuid(id), id)).collect(),
                 _ => credentials.collect(),
             };
             existing.retain(|place| places.contains(place));

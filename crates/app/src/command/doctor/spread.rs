@@ -34,11 +34,10 @@ fn places(found: &Distribution) -> Check {
     };
     let organizations = of(&|place| matches!(place, TableDistribution::Organization(_))).len();
     let text = format!(
-        "{} by organization over {}; by keys of their own {}; on every node {}; on the coordinator {}",
+        "{} by organization over {}; by keys of their own {}; on the coordinator {}",
         counted(u64::try_from(organizations).unwrap_or(u64::MAX), "table"),
         found.workers.join(" and "),
         of(&|place| matches!(place, TableDistribution::Key(..))).join(", "),
-        of(&|place| place == TableDistribution::EveryNode).join(", "),
         of(&|place| place == TableDistribution::Coordinator).join(", "),
     );
     Check::passed("tables", text)

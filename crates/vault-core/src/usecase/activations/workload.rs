@@ -4,12 +4,14 @@ use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{
-    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, match_trusts, reported,
-    verify_times,
+    FindIssuers, IssuerKeySet, IssuerName, RecordKeys, StoredIssuer, Workload, WorkloadRefusal, audience_look_up,
+    integration_of, match_trusts, reported, verify_times,
 };
 use crate::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, StoredIntegration};
 use crate::network::Network;
+use crate::operation::Operation;
 use crate::port::{Event, IssuerKeys, SignatureError, TokenVerifier, UnverifiedToken};
+use crate::principal::Principal;
 use secrecy::SecretString;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -131,22 +133,13 @@ impl Activations {
         if names.is_empty() {
             return Ok((Vec::new(), Vec::new()));
         }
-        let issuers = self.store.find_issuers(names.into_iter().collect()).await?;
+        let issuers = self.run(FindIssuers(names.into_iter().collect())).await?;
         let (issuers, others): (Vec<_>, Vec<_>) = issuers.into_iter().partition(|stored| {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
                 && integration.integration.trusts.iter().any(|trust| trust.issuer_id == stored.issuer.id)
         });
-        if issuers.iter().any(|stored| !stored.mac_is_valid(&*self.digester)) {
-            self.digester.refresh().await?;
-        }
-        let (sound, damaged): (Vec<_>, Vec<_>) =
-            issuers.into_iter().partition(|stored| stored.mac_is_valid(&*self.digester));
-        for stored in damaged {
-            let id = stored.issuer.name.to_string();
-            self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
-        }
-        Ok((sound, others))
+        Ok((issuers, others))
     }
 
     /// Returns the claims of a token that the issuer has signed. Fetches its keys again if they are old or one is
@@ -161,10 +154,10 @@ impl Activations {
             issuer = self.fetch_keys(identity, issuer).await?;
         }
         let key_use = issuer.issuer.key_use();
-        let mut verified = identity.verifier.verify(text, &issuer.keys, key_use);
+        let mut verified = identity.verifier.verify(text, &issuer.set.keys, key_use);
         if verified == Err(SignatureError::UnknownKey) && issuer.is_due(self.environment.now(), true) {
             issuer = self.fetch_keys(identity, issuer).await?;
-            verified = identity.verifier.verify(text, &issuer.keys, key_use);
+            verified = identity.verifier.verify(text, &issuer.set.keys, key_use);
         }
         Ok(match verified {
             Ok(_) if !issuer.is_usable(self.environment.now()) => Err(WorkloadRefusal::NoKeys),
@@ -187,26 +180,31 @@ impl Activations {
         let _fetching = fetching.lock().await;
         let now = self.environment.now();
         // Record the request first, so that many concurrent tokens cause only one request, whatever process has them.
-        let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
-        if !self.store.record_keys(issuer.clone(), asked.clone()).await? {
-            let found = self.store.find_issuers(vec![issuer.issuer.name.clone()]).await?.pop();
-            return Ok(found.filter(|found| found.mac_is_valid(&*self.digester)).unwrap_or(issuer));
+        let StoredIssuer { issuer, set, version } = issuer;
+        let record = |version, set: &IssuerKeySet| RecordKeys { issuer: issuer.id, version, set: set.clone() };
+        let asked = IssuerKeySet { asked_at: now, ..set.clone() };
+        if !self.run(record(version, &asked)).await? {
+            let found = self.run(FindIssuers(vec![issuer.name.clone()])).await?.pop();
+            return Ok(found.unwrap_or(StoredIssuer { issuer, set, version }));
         }
-        let next = match keys.fetch(&asked.issuer).await {
-            Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {
-                StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)
-            }
-            Ok(_) => self.unreachable(&asked, "its response is not a key set".into()),
-            Err(failure) => self.unreachable(&asked, failure.0),
+        let unreachable = |reason: Cow<'static, str>| {
+            let failure = reason.clone().into_owned();
+            self.environment.emit(Event::IssuerUnreachable { issuer: issuer.name.clone(), reason });
+            IssuerKeySet { failure, ..asked.clone() }
         };
-        self.store.record_keys(asked, next.clone()).await?;
-        Ok(next)
+        let set = match keys.fetch(&issuer).await {
+            Ok(found) if identity.verifier.count_keys(&found.keys, issuer.key_use()).is_some() => {
+                IssuerKeySet::fetched(found.keys, now)
+            }
+            Ok(_) => unreachable("its response is not a key set".into()),
+            Err(failure) => unreachable(failure.0),
+        };
+        self.run(record(version + 1, &set)).await?;
+        Ok(StoredIssuer { issuer, set, version: version + 2 })
     }
 
-    fn unreachable(&self, issuer: &StoredIssuer, reason: Cow<'static, str>) -> StoredIssuer {
-        let failure = reason.clone().into_owned();
-        self.environment.emit(Event::IssuerUnreachable { issuer: issuer.issuer.name.clone(), reason });
-        StoredIssuer { failure, ..issuer.clone() }
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 
     /// Counts, logs and records the refusal of a workload.

@@ -1,9 +1,9 @@
 //! Search for deleted rows: audit entries record each state of a row, and that it was deleted.
 
-use super::{ENTRIES, Inspector, MORE_ENTRIES, OF_INSTANCE, Recorded, Records, Seen, UNCERTAIN, Violation};
+use super::{ENTRIES, Inspector, MORE_ENTRIES, Recorded, Records, Seen, UNCERTAIN, Violation};
 use crate::audit::{AuditAction, AuditEntry, RecordedRow, RowState, Subject};
+use crate::entity::OF_INSTANCE;
 use crate::error::Error;
-use crate::id::OrganizationId;
 use crate::invitation::INVITATION_SECONDS;
 use crate::port::{InstanceRowKey, ProtectedTable, RecordedStates, RecordedSubject};
 
@@ -35,12 +35,7 @@ impl Inspector {
     }
 
     async fn existing(&self, row: RecordedRow, places: &[InstanceRowKey]) -> Result<Vec<InstanceRowKey>, Error> {
-        // Keys of issuers contain the ID twice, and entries about issuers the nil ID as organization.
-        let of_instance = row == RecordedRow::Issuer;
-        let own = |(_, id): &InstanceRowKey| (OrganizationId::from_uuid(*id), *id);
-        let keys = places.iter().map(|place| if of_instance { own(place) } else { *place }).collect();
-        let existing = self.store.existing_rows(row, keys).await?;
-        Ok(existing.into_iter().map(|(of, id)| (if of_instance { OF_INSTANCE } else { of }, id)).collect())
+        Ok(self.store.existing_rows(row, places.to_vec()).await?)
     }
 
     /// Reports a row that does not exist, unless it was deleted by an operation or with its organization.

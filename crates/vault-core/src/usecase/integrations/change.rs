@@ -91,7 +91,7 @@ impl Integrations {
         trust: &serde_json::Value,
     ) -> Result<Trust, Error> {
         self.find(principal, organization, integration).await?;
-        let (request, issuer) = self.read_trust(organization, trust, "").await?;
+        let (request, issuer) = self.read_trust(principal, organization, trust, "").await?;
         let id = TrustId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let trust = request.with_ids(id, issuer);
         let change = IntegrationChange::Trust(Box::new(trust.clone()));

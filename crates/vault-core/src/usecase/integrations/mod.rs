@@ -20,7 +20,7 @@ use crate::audit::Origin;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::operation::Operations;
-use crate::port::{Entropy, IssuerRepository, KeyedDigester};
+use crate::port::{Entropy, KeyedDigester};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -33,7 +33,6 @@ pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
 #[derive(Clone)]
 pub struct Integrations {
     environment: Environment,
-    store: Arc<dyn IssuerRepository>,
     operations: Operations,
     entropy: Arc<dyn Entropy>,
     digester: Arc<dyn KeyedDigester>,
@@ -42,14 +41,9 @@ pub struct Integrations {
 
 impl Integrations {
     /// Creates the context on these ports.
-    pub fn new(
-        environment: Environment,
-        store: Arc<dyn IssuerRepository>,
-        operations: Operations,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
+    pub fn new(environment: Environment, operations: Operations, entropy: Arc<dyn Entropy>) -> Self {
         let digester = Arc::clone(&operations.digester);
-        Self { environment, store, operations, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+        Self { environment, operations, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 
     /// Returns the same operations for a request from `origin`, which their audit entries name.

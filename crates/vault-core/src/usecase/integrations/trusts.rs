@@ -1,12 +1,11 @@
 //! Validation of requested trusts against the configured issuers.
 
 use super::Integrations;
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
-use crate::id::{IntegrationId, IssuerId, OrganizationId};
-use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
+use crate::id::{IssuerId, OrganizationId};
+use crate::identity::{FindIssuers, ListIssuers, StoredIssuer, TrustId, TrustRequest, Trusts};
 use crate::integration::{FindIntegration, IntegrationRef, StoredIntegration};
-use crate::port::Event;
 use crate::principal::Principal;
 use serde_json::Value;
 
@@ -21,8 +20,7 @@ impl Integrations {
         organization: OrganizationId,
     ) -> Result<Vec<StoredIssuer>, Error> {
         Self::permit(principal, organization)?;
-        self.authorize(principal, organization).await?;
-        let issuers = self.store.list_issuers().await?;
+        let issuers = self.operations.run(&self.environment, principal, ListIssuers).await?;
         Ok(issuers.into_iter().filter(|stored| stored.issuer.serves(organization)).collect())
     }
 
@@ -41,15 +39,6 @@ impl Integrations {
         self.operations.run(&self.environment, principal, operation).await
     }
 
-    /// Authorizes the principal, because the port for issuers does not.
-    async fn authorize(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
-        let nonexistent = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
-        match self.find(principal, organization, &nonexistent).await {
-            Ok(_) | Err(Error::Refused(Refusal::NotFound)) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Validates the trusts of a new integration.
     pub(super) async fn read_trusts(
         &self,
@@ -57,12 +46,9 @@ impl Integrations {
         organization: OrganizationId,
         asked: &[Value],
     ) -> Result<Trusts, Error> {
-        if !asked.is_empty() {
-            self.authorize(principal, organization).await?;
-        }
         let (mut trusts, mut errors) = (Vec::new(), Vec::new());
         for (number, value) in asked.iter().enumerate() {
-            match self.read_trust(organization, value, &format!("/trusts/{number}")).await {
+            match self.read_trust(principal, organization, value, &format!("/trusts/{number}")).await {
                 Ok((request, issuer)) => {
                     let id = self.environment.ids.ordered(self.environment.now());
                     trusts.push(request.with_ids(TrustId::from_uuid(id), issuer));
@@ -78,25 +64,15 @@ impl Integrations {
     /// claims that the issuer requires. Also returns the ID of the issuer.
     pub(super) async fn read_trust(
         &self,
+        principal: &Principal,
         organization: OrganizationId,
         value: &Value,
         field: &str,
     ) -> Result<(TrustRequest, IssuerId), Error> {
         let request = TrustRequest::parse(value, field).map_err(Error::Invalid)?;
-        let found = self.store.find_issuers(vec![request.issuer.clone()]).await?;
-        let mut found: Vec<_> = found.into_iter().filter(|stored| stored.issuer.serves(organization)).collect();
-        if found.iter().any(|stored| !stored.mac_is_valid(&*self.digester)) {
-            self.digester.refresh().await?;
-        }
-        // The row decides which claims the trust must specify.
-        found.retain(|stored| {
-            let mac_is_valid = stored.mac_is_valid(&*self.digester);
-            if !mac_is_valid {
-                let id = stored.issuer.name.to_string();
-                self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
-            }
-            mac_is_valid
-        });
+        let find = FindIssuers(vec![request.issuer.clone()]);
+        let mut found = self.operations.run(&self.environment, principal, find).await?;
+        found.retain(|stored| stored.issuer.serves(organization));
         let Some(stored) = found.first() else {
             let detail = format!(
                 "is no issuer that this organization may trust: {0}. An operator adds it with `orgvault issuer add {0} \

@@ -20,7 +20,6 @@ use uuid::Uuid;
 enum Stage {
     Rows(usize, Option<StoredRowKey>),
     Credentials(Option<StoredRowKey>),
-    Issuers,
     Position,
     End,
 }
@@ -80,11 +79,7 @@ impl LookUpMoves {
                 let places = keys.store.credential_places(after.clone(), limit).await?;
                 self.move_credentials(&places).await?;
                 self.stage =
-                    places.into_iter().next_back().map_or(Stage::Issuers, |last| Stage::Credentials(Some(last)));
-            }
-            Stage::Issuers => {
-                self.move_issuers().await?;
-                self.stage = Stage::Position;
+                    places.into_iter().next_back().map_or(Stage::Position, |last| Stage::Credentials(Some(last)));
             }
             Stage::Position => {
                 self.move_position().await?;
@@ -171,22 +166,6 @@ impl LookUpMoves {
         let has_all = labels.len() == whole.labels.len() && labels.iter().all(|label| whole.labels.contains(label));
         let is_due = code != current.code || !has_all;
         Ok(is_due.then_some(LookupMove::Credential { organization, id, code: (current.code, code), labels }))
-    }
-
-    /// Rekeys all issuers, of which there are few.
-    async fn move_issuers(&mut self) -> Result<(), Error> {
-        let Keys { store, digester, .. } = self.keys.clone();
-        for stored in store.list_issuers().await? {
-            self.rows += 1;
-            let made = stored.clone().signed(&*digester);
-            if stored.mac_is_valid(&*digester) && made.code != stored.code {
-                // Otherwise the server has just recorded new keys, signed with the current key.
-                if store.record_keys(stored, made).await? {
-                    self.count(1);
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Signs the event position again. A server that reads events does this itself.

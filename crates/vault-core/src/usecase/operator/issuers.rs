@@ -1,10 +1,10 @@
 //! Issuers of identity tokens, which only operators manage.
 
 use super::Operator;
-use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
-use crate::identity::{Issuer, IssuerName, StoredIssuer};
-use crate::port::{Event, FetchedKeys, IssuerKeys, KeyUse, KeyedDigester, TokenVerifier};
+use crate::identity::{AddIssuer, Issuer, IssuerKeySet, IssuerName, ListIssuers, RemoveIssuer, StoredIssuer};
+use crate::operation::Operation;
+use crate::port::{FetchedKeys, IssuerKeys, KeyUse, TokenVerifier};
 use crate::principal::Principal;
 
 impl Operator {
@@ -16,7 +16,7 @@ impl Operator {
         &self,
         issuer: Issuer,
         pasted: Option<String>,
-        (verifier, keys, digester): (&dyn TokenVerifier, &dyn IssuerKeys, &dyn KeyedDigester),
+        (verifier, keys): (&dyn TokenVerifier, &dyn IssuerKeys),
     ) -> Result<StoredIssuer, Error> {
         let FetchedKeys { keys: found, source } = match pasted {
             Some(keys) => FetchedKeys { keys, source: issuer.source.clone() },
@@ -37,14 +37,8 @@ impl Operator {
             }
             Some(_) => {}
         }
-        let stored = StoredIssuer::sign(issuer, found, self.environment.now(), digester);
-        let affected = left(&stored.issuer, stored.issuer.states(digester).current());
-        let command =
-            self.environment.command(&Principal::Operator, None, AuditAction::IssuerAdded, affected, stored.clone());
-        let added = Event::recorded(&command.audit);
-        self.store.add_issuer(command).await?;
-        self.environment.emit(added);
-        Ok(stored)
+        let set = IssuerKeySet::fetched(found, self.environment.now());
+        self.run(AddIssuer { issuer, set }).await
     }
 
     /// Returns all issuers, ordered by name.
@@ -52,7 +46,7 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn issuers(&self) -> Result<Vec<StoredIssuer>, Error> {
-        Ok(self.store.list_issuers().await?)
+        self.run(ListIssuers).await
     }
 
     /// Removes an issuer. Its tokens are refused when this returns.
@@ -60,21 +54,10 @@ impl Operator {
     /// # Errors
     /// [`Refusal::NotFound`] if no issuer has this name.
     pub async fn remove_issuer(&self, name: &IssuerName) -> Result<(), Error> {
-        let found = self.store.find_issuers(vec![name.clone()]).await?.pop().ok_or(Refusal::NotFound)?;
-        let affected = left(&found.issuer, RowState::Gone);
-        let command =
-            self.environment.command(&Principal::Operator, None, AuditAction::IssuerRemoved, affected, found.issuer.id);
-        let removed = Event::recorded(&command.audit);
-        if !self.store.remove_issuer(command).await? {
-            return Err(Refusal::NotFound.into());
-        }
-        self.environment.emit(removed);
-        Ok(())
+        self.run(RemoveIssuer(name.clone())).await
     }
-}
 
-/// Returns the issuer with the state of its row after an operation.
-fn left(issuer: &Issuer, state: RowState) -> Affected {
-    let name = AuditChange::new(ChangedField::Issuer, None, Some(issuer.name.to_string()));
-    Subject::Issuer(issuer.id).left(RecordedRow::Issuer, state).changing([name])
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
+    }
 }

@@ -19,6 +19,7 @@ pub use maintain::{MAX_SKEW, MaintenanceReport};
 pub use seal_audit::SealedAudit;
 
 use super::{AuditTally, Environment};
+use crate::operation::Operations;
 use crate::port::{OperatorStore, Sealer};
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub struct Operator {
     environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn OperatorStore>,
+    operations: Operations,
     sealer: Arc<dyn Sealer>,
 }
 
@@ -39,8 +41,9 @@ impl Operator {
         environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn OperatorStore>,
+        operations: Operations,
         sealer: Arc<dyn Sealer>,
     ) -> Self {
-        Self { environment, tally, store, sealer }
+        Self { environment, tally, store, operations, sealer }
     }
 }
