@@ -3,6 +3,10 @@
 use crate::reading::Pair;
 use crate::{Violation, unquoted};
 use serde_json::Value;
+use std::collections::HashMap;
+
+/// Maximum length of a name in bytes. Names of nested lines contain that of the line above.
+const MAX_NAME: usize = 256;
 
 /// A `[name]` header and the lines below it.
 pub(crate) struct Section {
@@ -32,10 +36,14 @@ pub(crate) fn find<'a>(lines: &'a [Pair], name: &str) -> Option<&'a Pair> {
 /// Merges the lines of several sections. The last value of a name takes precedence.
 pub(crate) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
     let mut merged: Vec<Pair> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for line in lines {
-        match merged.iter_mut().find(|other| other.name == line.name) {
-            Some(other) => *other = line,
-            None => merged.push(line),
+        match places.get(&*line.name) {
+            Some(&place) => merged[place] = line,
+            None => {
+                places.insert(line.name.to_string(), merged.len());
+                merged.push(line);
+            }
         }
     }
     merged
@@ -60,8 +68,10 @@ pub(crate) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Vio
             continue;
         }
         let level = line.len() - line.trim_start().len();
-        let assignment =
-            bare.find(['=', ':']).filter(|at| *at > 0).map(|at| (bare[..at].trim(), bare[at + 1..].trim()));
+        let assignment = bare
+            .find(['=', ':'])
+            .filter(|at| (1..=MAX_NAME).contains(at))
+            .map(|at| (bare[..at].trim(), bare[at + 1..].trim()));
         let expected = || Violation::new(number, "expected `name = value` or a section such as [name]");
         if let (Dialect::Aws, Some(section), Some((name, _))) =
             (dialect, sections.last_mut(), above.as_ref().filter(|(_, outer)| level > *outer))

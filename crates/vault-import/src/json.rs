@@ -5,13 +5,15 @@ use crate::reading::{Fields, Pair, interpret, key_file};
 use crate::table::table;
 use crate::{Entry, Violation};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use vault_core::credential::CredentialType;
 
 pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
     let document: Value = serde_json::from_str(text).map_err(|error| syntax(&error))?;
-    let secret = |name: &str, value: &Value, line: usize| secret(name, value, text, line);
+    let lines = Lines::of(text);
+    let secret = |name: &str, value: &Value, line: usize| secret(name, value, &lines, line);
     let all = |members: &Map<String, Value>| {
-        members.iter().filter_map(|(name, value)| secret(name, value, line_of(text, name))).collect()
+        members.iter().filter_map(|(name, value)| secret(name, value, lines.first(name))).collect()
     };
     let members = match &document {
         Value::Array(items) => {
@@ -28,18 +30,18 @@ pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, Violation> {
     if members.get("sops").is_some_and(|sops| sops.get("mac").is_some()) {
         return Ok(vec![Entry {
             name: String::new(),
-            content: Err(Violation::of(line_of(text, "sops"), "sops", "encrypted")),
+            content: Err(Violation::of(lines.first("sops"), "sops", "encrypted")),
         }]);
     }
     let one = |value: &Value, line: usize| Ok(secret("", value, line).into_iter().collect());
     // The tools print the secret in `data`. Version 2 of the key-value engine nests it in another `data`.
     if let (Some(outer @ Value::Object(data)), true) = (members.get("data"), members.contains_key("request_id")) {
         let inner = data.get("data").filter(|inner| inner.is_object() && data.get("metadata").is_some());
-        return one(inner.unwrap_or(outer), line_of(text, "data"));
+        return one(inner.unwrap_or(outer), lines.first("data"));
     }
     let wrapped = ["Credentials", "AccessKey", "accessKey"]
         .into_iter()
-        .find_map(|name| members.get(name).filter(|value| value.is_object()).map(|value| (value, line_of(text, name))));
+        .find_map(|name| members.get(name).filter(|value| value.is_object()).map(|value| (value, lines.first(name))));
     if let Some((value, line)) = wrapped {
         return one(value, line);
     }
@@ -74,6 +76,8 @@ fn printed(value: &Value) -> Option<&Value> {
 
 /// Flattens an object. Fields of nested objects get both names, separated by a dot.
 pub(crate) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn Fn(&str) -> usize) -> Vec<Pair> {
+    // Each name would contain a long prefix, and no known name is long.
+    let prefix = if prefix.len() > 256 { "" } else { prefix };
     let mut pairs = Vec::new();
     for (name, value) in members {
         let value = printed(value).unwrap_or(value);
@@ -88,7 +92,7 @@ pub(crate) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn 
 }
 
 /// Returns the credential in a value, or `None` if it has no name and no recognizable type.
-pub(crate) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
+pub(crate) fn secret(name: &str, value: &Value, lines: &Lines<'_>, line: usize) -> Option<Entry> {
     let entry = |content| Some(Entry { name: name.to_owned(), content });
     let read = |content: Option<Result<Fields, Violation>>| match content {
         Some(content) => entry(content),
@@ -109,9 +113,9 @@ pub(crate) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
         return read(interpret(&[pair], Some(CredentialType::Gcs), line));
     }
     if is("kind", "Secret") && members.contains_key("data") {
-        return entry(Err(Violation::of(line_after(text, line, "data"), "data", "encoded")));
+        return entry(Err(Violation::of(lines.after(line, "data"), "data", "encoded")));
     }
-    let mut pairs = flattened(members, "", &|name| line_after(text, line, name));
+    let mut pairs = flattened(members, "", &|name| lines.after(line, name));
     for pair in &mut pairs {
         // In aliases of the MinIO client, `path` is the addressing style.
         if pair.name == "path" && pair.value.as_str().is_some_and(|style| table().is_flag(style)) {
@@ -126,14 +130,41 @@ pub(crate) fn syntax(error: &serde_json::Error) -> Violation {
     Violation::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
 }
 
-/// Returns the line of the first field with this name.
-fn line_of(text: &str, name: &str) -> usize {
-    line_after(text, 1, name)
-}
+/// Line numbers of the members in a text, by their quoted names.
+pub(crate) struct Lines<'a>(HashMap<&'a str, Vec<usize>>);
 
-fn line_after(text: &str, first: usize, name: &str) -> usize {
-    let quoted = Value::from(name).to_string();
-    let is_member = |line: &str| line.split(&quoted).skip(1).any(|rest| rest.trim_start().starts_with(':'));
-    let found = text.lines().enumerate().skip(first - 1).find(|(_, line)| is_member(line));
-    found.map_or(first, |(index, _)| index + 1)
+impl<'a> Lines<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        let mut lines: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let mut rest = line;
+            while let Some(start) = rest.find('"') {
+                let inner = &rest[start + 1..];
+                let mut is_escaped = false;
+                let end = inner.find(|c| {
+                    let ends = c == '"' && !is_escaped;
+                    is_escaped = c == '\\' && !is_escaped;
+                    ends
+                });
+                let Some(end) = end else { break };
+                let (name, after) = rest[start..].split_at(end + 2);
+                if after.trim_start().starts_with(':') {
+                    lines.entry(name).or_default().push(index + 1);
+                }
+                rest = after;
+            }
+        }
+        Self(lines)
+    }
+
+    /// Returns the line of the first member with this name.
+    fn first(&self, name: &str) -> usize {
+        self.after(1, name)
+    }
+
+    /// Returns the line of the first member with this name from the line `first`, or `first` if there is none.
+    fn after(&self, first: usize, name: &str) -> usize {
+        let lines = self.0.get(&*Value::from(name).to_string()).map(Vec::as_slice).unwrap_or_default();
+        lines.get(lines.partition_point(|line| *line < first)).copied().unwrap_or(first)
+    }
 }

@@ -156,7 +156,7 @@ fn assigned(text: &str) -> Vec<Entry> {
         return content.map(|content| Entry { name: name.to_owned(), content }).into_iter().collect();
     }
     if airflow::kind(text.trim()).is_some() {
-        return json::secret("", &Value::from(text.trim()), text, 1).into_iter().collect();
+        return json::secret("", &Value::from(text.trim()), &json::Lines::of(""), 1).into_iter().collect();
     }
     let lines = logical_lines(text);
     let mut pairs = Vec::new();
@@ -185,6 +185,7 @@ fn assigned(text: &str) -> Vec<Entry> {
     let (connections, others): (Vec<Pair>, Vec<Pair>) = named_by_value(pairs).into_iter().partition(|pair| {
         pair.name.starts_with("AIRFLOW_CONN_") || pair.value.as_str().is_some_and(|text| airflow::kind(text).is_some())
     });
+    let members = json::Lines::of(text);
     let connection = |pair: &Pair| {
         let name = pair.name.strip_prefix("AIRFLOW_CONN_").unwrap_or(&pair.name).to_lowercase();
         let parsed = pair
@@ -192,7 +193,7 @@ fn assigned(text: &str) -> Vec<Entry> {
             .as_str()
             .and_then(|text| serde_json::from_str(text).ok())
             .filter(|value: &Value| value.is_object());
-        json::secret(&name, parsed.as_ref().unwrap_or(&pair.value), text, pair.line)
+        json::secret(&name, parsed.as_ref().unwrap_or(&pair.value), &members, pair.line)
     };
     let rest = interpret(&others, None, 1).map(|content| Entry { name: String::new(), content });
     connections.iter().filter_map(connection).chain(rest).collect()
@@ -224,7 +225,7 @@ fn assignments(line: &str) -> Option<Vec<(String, String)>> {
         return Some(vec![pair]);
     }
     let mut found: Vec<(String, String)> = Vec::new();
-    let (mut rest, mut is_command) = (line, false);
+    let (mut rest, mut is_command, mut plain) = (line, false, None);
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ";&,{}".contains(c));
         if rest.is_empty() || (rest.starts_with('#') && !found.is_empty()) {
@@ -238,7 +239,7 @@ fn assignments(line: &str) -> Option<Vec<(String, String)>> {
             found.push((name.to_owned(), unquoted(value).to_owned()));
             rest = after;
         } else if let Some(assignment) = Assignment::parse(rest) {
-            let (value, after) = assignment.value();
+            let (value, after) = assignment.value(&mut plain);
             found.push((assignment.name.to_owned(), value));
             rest = after;
         } else if is_command || found.len() > 1 {
@@ -344,15 +345,18 @@ impl<'a> Assignment<'a> {
         Some(Self { name, is_tight, rest })
     }
 
-    /// Returns the value and the remaining text.
-    fn value(&self) -> (String, &'a str) {
+    /// Returns the value and the remaining text. `plain` is the length of the text after the last word that is no
+    /// connection string, so that a word with many assignments is searched only once.
+    fn value(&self, plain: &mut Option<usize>) -> (String, &'a str) {
         if let Some((value, after)) = quoted(self.rest) {
             return (value, after);
         }
         if self.is_tight && !self.rest.starts_with('{') {
-            let end = self.rest.find(char::is_whitespace).unwrap_or(self.rest.len());
+            let known = plain.filter(|left| *left < self.rest.len()).map(|left| self.rest.len() - left);
+            let end = known.or_else(|| self.rest.find(char::is_whitespace)).unwrap_or(self.rest.len());
             let mut value = &self.rest[..end];
-            if !is_connection_string(value) {
+            if known.is_some() || !is_connection_string(value) {
+                *plain = Some(self.rest.len() - end);
                 value = value.split(';').next().unwrap_or_default();
             }
             return (value.strip_suffix([',', ';', '&']).unwrap_or(value).to_owned(), &self.rest[value.len()..]);

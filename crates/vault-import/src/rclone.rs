@@ -4,6 +4,7 @@ use crate::ini::{Dialect, Section, find, merged, sections, value};
 use crate::reading::{Fields, Pair, interpret};
 use crate::table::table;
 use crate::{Entry, Files, Violation};
+use std::collections::HashMap;
 use std::path::Path;
 use vault_core::credential::CredentialType;
 
@@ -17,10 +18,14 @@ pub(crate) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Ve
         ));
     }
     let mut remotes: Vec<Section> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
     for section in sections(text, Dialect::Rclone)? {
-        match remotes.iter_mut().find(|other| other.name == section.name) {
-            Some(other) => other.lines.extend(section.lines),
-            None => remotes.push(section),
+        match places.get(&section.name) {
+            Some(&place) => remotes[place].lines.extend(section.lines),
+            None => {
+                places.insert(section.name.clone(), remotes.len());
+                remotes.push(section);
+            }
         }
     }
     let entry = |section: Section| {

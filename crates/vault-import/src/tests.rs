@@ -150,3 +150,17 @@ proptest::proptest! {
         }
     }
 }
+
+/// Each reference to a section copies its lines, so that a short text could become very long.
+#[test]
+fn sections_with_many_lines_are_not_shared() {
+    let lines = |count: usize| (0..count).map(|at| format!("  a{at} = x\n")).collect::<String>();
+    let text =
+        |count| format!("[profile one]\nservices = own\nregion = eu-west-1\n[services own]\ns3 =\n{}", lines(count));
+    for (count, is_read) in [(99, true), (100, false)] {
+        let entries = read(Source::Aws, &[(Path::new("config"), &text(count))], &Files::NONE).expect("entries");
+        let refused = entries[0].content.as_ref().err().map(ToString::to_string);
+        let reason = "line 4: [own] has more than 100 settings, which other sections use";
+        assert_eq!(refused.as_deref(), (!is_read).then_some(reason), "{count}");
+    }
+}
