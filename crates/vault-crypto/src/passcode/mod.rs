@@ -1,7 +1,6 @@
 //! Passcodes: TOTP codes (RFC 6238: SHA-1, six digits, 30 seconds) and recovery codes.
 
 mod address;
-mod base32;
 mod recovery;
 
 use crate::context::Context;
@@ -10,6 +9,7 @@ use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
+use data_encoding::BASE32_NOPAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
@@ -73,7 +73,8 @@ impl TotpVerifier {
 
     fn seal(&self, account: AccountId, email: &EmailAddress, secrets: &Secrets) -> Result<NewSeed, SealError> {
         let sealed = self.seal_secrets(account, secrets)?;
-        let text = base32::encode(secrets.get(..SEED).unwrap_or_default());
+        // Allocates the final size: a buffer that grows would leave copies of the secret in memory.
+        let text = Zeroizing::new(BASE32_NOPAD.encode(secrets.get(..SEED).unwrap_or_default()));
         let uri = address::otpauth(email, &text);
         // Both are shown to the user once.
         let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
