@@ -27,7 +27,7 @@ impl Integrations {
     /// Returns an integration of `organization`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if it does not exist.
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound) if it does not exist.
     pub async fn find(
         &self,
         principal: &Principal,
