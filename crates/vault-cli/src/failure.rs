@@ -93,6 +93,7 @@ pub fn flag_of(pointer: &str) -> String {
         ("events", _) => "--event".to_owned(),
         ("trusts" | "issuer" | "claims" | "max_lifetime", _) => "--trust".to_owned(),
         ("to", _) => "--email".to_owned(),
+        ("text", "") => "TEXT".to_owned(),
         ("password" | "new_password", _) => "--password-file".to_owned(),
         (name, _) => format!("--{}", name.replace('_', "-")),
     }
@@ -170,6 +171,7 @@ mod tests {
             ("/data/headers/a~1b", "data field headers.a/b"),
             ("/trusts/0/claims/~1sub", "--trust"),
             ("/to", "--email"),
+            ("/text", "TEXT"),
             ("--issuer", "--issuer"),
         ] {
             assert_eq!(flag_of(pointer), flag, "{pointer}");
