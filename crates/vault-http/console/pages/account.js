@@ -2,7 +2,7 @@
 
 import { call } from '../parts/api.js';
 import { announce, h } from '../parts/dom.js';
-import { field, form, passcode } from '../parts/forms.js';
+import { field, form, passcodeField } from '../parts/forms.js';
 import { Page, badge, confirm, openDialog, time } from '../parts/parts.js';
 import { facts, section, table } from '../parts/blocks.js';
 import { authenticator, newPassword, recoveryCodes } from './enrol.js';
@@ -237,16 +237,7 @@ class Account extends Page {
           const { body } = await call('POST', '/account/passcode', {
             body: { password: proof.password.read(), passcode: proof.passcode.read() },
           });
-          const first = field({
-            label: 'Passcode of the new secret',
-            pointer: '/passcode',
-            required: true,
-            autocomplete: 'one-time-code',
-            inputmode: 'numeric',
-            mono: true,
-            hint: 'The six digits that the app shows now.',
-            parse: passcode,
-          });
+          const first = passcodeField('The six digits that the app shows now.', 'Passcode of the new secret');
           const confirmed = form({
             fields: () => [first],
             content: [authenticator(body.totp), first.row],

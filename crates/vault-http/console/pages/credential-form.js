@@ -63,22 +63,27 @@ const TRUSTING = {
   'gcs-federated': 'workload identity provider or service account',
 };
 
+/** @type {Shape[]} */
+const S3_LOCATION = [
+  { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
+  { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
+  {
+    name: 'endpoint',
+    label: 'Endpoint',
+    common: true,
+    placeholder: 'https://s3.example.com',
+    hint: 'For storage other than AWS.',
+  },
+  { name: 'key_prefix', label: 'Key prefix' },
+  { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
+];
+
 /** @type {Record<CredentialType, Shape[]>} */
 const SHAPES = {
   s3: [
     { name: 'access_key_id', label: 'Access key ID', required: true, mono: true },
     { name: 'secret_access_key', label: 'Secret access key', required: true, secret: true },
-    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
-    { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
-    {
-      name: 'endpoint',
-      label: 'Endpoint',
-      common: true,
-      placeholder: 'https://s3.example.com',
-      hint: 'For storage other than AWS.',
-    },
-    { name: 'key_prefix', label: 'Key prefix' },
-    { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
+    ...S3_LOCATION,
     { name: 'role_arn', label: 'Role ARN', mono: true, hint: 'The role whose short-lived credentials jobs can get.' },
     {
       name: 'sts_endpoint',
@@ -141,17 +146,7 @@ const SHAPES = {
   ],
   's3-federated': [
     { name: 'role_arn', label: 'Role ARN', required: true, mono: true, hint: 'The role that trusts this server.' },
-    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
-    { name: 'region', label: 'Region', common: true, placeholder: 'eu-central-1' },
-    {
-      name: 'endpoint',
-      label: 'Endpoint',
-      common: true,
-      placeholder: 'https://s3.example.com',
-      hint: 'For storage other than AWS.',
-    },
-    { name: 'key_prefix', label: 'Key prefix' },
-    { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
+    ...S3_LOCATION,
     {
       name: 'sts_endpoint',
       label: 'STS endpoint',

@@ -3,7 +3,7 @@
 import { Problem, call } from '../parts/api.js';
 import { facts } from '../parts/blocks.js';
 import { h, nodes, parted } from '../parts/dom.js';
-import { field, form, passcode } from '../parts/forms.js';
+import { field, form, passcodeField } from '../parts/forms.js';
 import { generate } from '../parts/lean-qr.js';
 import { Page, live } from '../parts/parts.js';
 import { copyButton } from '../parts/copy.js';
@@ -259,16 +259,7 @@ class Enrol extends Page {
    * @param {{email: string, totp: import('../parts/api.js').Totp, recovery_codes: string[]}} drafted
    */
   #confirm(code, password, { email, totp, recovery_codes: codes }) {
-    const first = field({
-      label: 'Passcode',
-      pointer: '/passcode',
-      required: true,
-      autocomplete: 'one-time-code',
-      inputmode: 'numeric',
-      mono: true,
-      hint: 'The six digits that the app shows now. This proves that it works.',
-      parse: passcode,
-    });
+    const first = passcodeField('The six digits that the app shows now. This proves that it works.');
     const heading = (/** @type {string} */ text) => h('h2', null, text);
     const content = form({
       fields: () => [first],
@@ -312,16 +303,7 @@ class Enrol extends Page {
     this.typed = false;
     const used = Math.floor(Date.now() / STEP);
     const hint = h('span');
-    const next = field({
-      label: 'Next passcode',
-      pointer: '/passcode',
-      required: true,
-      autocomplete: 'one-time-code',
-      inputmode: 'numeric',
-      mono: true,
-      hint,
-      parse: passcode,
-    });
+    const next = passcodeField(hint, 'Next passcode');
     const tick = () => {
       const left = Math.ceil(((used + 1) * STEP - Date.now()) / 1000);
       const text =

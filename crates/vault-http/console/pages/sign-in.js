@@ -2,7 +2,7 @@
 
 import { call } from '../parts/api.js';
 import { announce, h } from '../parts/dom.js';
-import { field, form, passcode } from '../parts/forms.js';
+import { field, form, passcodeField } from '../parts/forms.js';
 import { Page, openDialog } from '../parts/parts.js';
 import * as session from '../parts/session.js';
 
@@ -42,16 +42,7 @@ export function proofFields() {
       required: true,
       autocomplete: 'current-password',
     }),
-    passcode: field({
-      label: 'Passcode',
-      pointer: '/passcode',
-      required: true,
-      autocomplete: 'one-time-code',
-      inputmode: 'numeric',
-      mono: true,
-      hint: 'Six digits from your authenticator app, or a recovery code. Each works once.',
-      parse: passcode,
-    }),
+    passcode: passcodeField('Six digits from your authenticator app, or a recovery code. Each works once.'),
   };
 }
 

@@ -339,8 +339,24 @@ function sentence(text) {
   return /[.!?]$/.test(capitalized) ? capitalized : `${capitalized}.`;
 }
 
+/**
+ * @param {string | Node} hint
+ * @param {string} label
+ */
+export const passcodeField = (hint, label = 'Passcode') =>
+  field({
+    label,
+    pointer: '/passcode',
+    required: true,
+    autocomplete: 'one-time-code',
+    inputmode: 'numeric',
+    mono: true,
+    hint,
+    parse: passcode,
+  });
+
 /** @param {string} text */
-export function passcode(text) {
+function passcode(text) {
   const code = text.replaceAll(/\s/g, '');
   // What cannot be right is not sent: it would count as a failed sign-in.
   if (code && !/^(\d{6}|[\d-]{20,23})$/.test(code))
