@@ -82,8 +82,8 @@ impl Kind {
         self.into()
     }
 
-    /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because the service
-    /// changes it by itself.
+    /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because no
+    /// principal changes it.
     pub const fn recorded(self) -> Option<RecordedRow> {
         Some(match self {
             Self::Integration => RecordedRow::Integration,

@@ -5,7 +5,7 @@ mod list;
 mod state;
 
 pub use freeze::{Freezing, NAMESPACE_COUNT_LIMIT, SetFrozen};
-pub use list::{FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace};
+pub use list::{ListNamespaces, ListedNamespace};
 pub use state::NamespaceState;
 
 use crate::field::{FieldCode, FieldError};

@@ -47,7 +47,7 @@ impl OperatorApi {
     }
 
     async fn answered(&self, called: actix_http::Request<BoxedPayloadStream>) -> Option<Response<Vec<u8>>> {
-        // A service of its own for each request is cheap enough for a command.
+        // A separate service for each request is cheap enough for a command.
         let app = public::app(Arc::clone(&self.0));
         let service = app.into_factory().new_service(AppConfig::default()).await.ok()?;
         let response = service.call(called).await.ok()?;

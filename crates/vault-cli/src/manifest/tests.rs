@@ -308,7 +308,7 @@ fn people_described_as_disabled_are_never_active() {
 }
 
 proptest! {
-    /// A written document is read as it was.
+    /// A document that was written is read without a difference.
     #[test]
     fn written_document_is_read_unchanged(manifest in manifests()) {
         let read_back = parse(&export::text_of(&manifest)).map_err(|violations| TestCaseError::fail(format!("{violations:?}")))?;

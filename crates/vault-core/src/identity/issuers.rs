@@ -29,11 +29,12 @@ impl Operation for AddIssuer {
         let Self { issuer, set } = self.clone();
         unit.authorize().await?;
         let id = *issuer.id.as_uuid();
-        let inserted = try_join!(unit.insert(OF_INSTANCE, id, &issuer), unit.insert(OF_INSTANCE, id, &set));
-        match inserted {
+        // Not together: a refusal of the name would cancel the other statements.
+        match unit.insert(OF_INSTANCE, id, &issuer).await {
             Err(Failure::Refused(Refusal::NameTaken)) => return Err(Refusal::IssuerExists.into()),
             inserted => inserted?,
-        };
+        }
+        unit.insert(OF_INSTANCE, id, &set).await?;
         record(unit, AuditAction::IssuerAdded, &issuer).await?;
         Ok(StoredIssuer { issuer, set, version: 1 })
     }

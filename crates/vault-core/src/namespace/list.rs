@@ -9,57 +9,6 @@ use crate::principal::Scope;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// Lists a page of frozen namespaces, ordered by organization and namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListFrozen {
-    /// Organizations of the namespaces.
-    pub scope: Scope,
-    /// Position after which the page starts.
-    pub after: Option<NamePosition>,
-    /// Maximum number of results.
-    pub limit: usize,
-}
-
-/// Frozen namespace: no integration can activate it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrozenNamespace {
-    /// Organization of the namespace.
-    pub organization: OrganizationId,
-    /// Frozen namespace, unique in its organization.
-    pub namespace: Namespace,
-    /// Time at which the namespace was frozen.
-    pub frozen_at: Timestamp,
-}
-
-impl Operation for ListFrozen {
-    type Outcome = Vec<FrozenNamespace>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.scope.one()
-    }
-
-    async fn run(&self, unit: &Unit<'_>) -> Result<Vec<FrozenNamespace>, Failure> {
-        unit.authorize_for(self.scope).await?;
-        frozen(unit, self.organization(), self.after.clone(), self.limit).await
-    }
-}
-
-async fn frozen(
-    unit: &Unit<'_>,
-    of: Option<OrganizationId>,
-    after: Option<NamePosition>,
-    limit: usize,
-) -> Result<Vec<FrozenNamespace>, Failure> {
-    let states = unit.list::<NamespaceState>(Index::FrozenNamespace, of, after, limit).await?;
-    let frozen = states.into_iter().filter_map(|state| {
-        let organization = state.key().organization;
-        let NamespaceState { namespace, frozen_at } = state.into_value();
-        Some(FrozenNamespace { organization, namespace, frozen_at: frozen_at? })
-    });
-    Ok(frozen.collect())
-}
-
 async fn one(
     unit: &Unit<'_>,
     organization: OrganizationId,
@@ -122,12 +71,12 @@ impl Operation for ListNamespaces {
             namespace.as_str().clone_into(&mut last);
             listed.insert(namespace.clone(), ListedNamespace { namespace, credentials, frozen_at: None });
         }
-        let position = NamePosition { organization: *organization, name: from.to_owned() };
-        for FrozenNamespace { namespace, frozen_at, .. } in
-            frozen(unit, Some(*organization), Some(position), *limit).await?
-        {
+        let after = NamePosition { organization: *organization, name: from.to_owned() };
+        let (index, of) = (Index::FrozenNamespace, Some(*organization));
+        for frozen in unit.list::<NamespaceState>(index, of, Some(after), *limit).await? {
+            let NamespaceState { namespace, frozen_at } = frozen.into_value();
             let unused = ListedNamespace { namespace: namespace.clone(), credentials: 0, frozen_at: None };
-            listed.entry(namespace).or_insert(unused).frozen_at = Some(frozen_at);
+            listed.entry(namespace).or_insert(unused).frozen_at = frozen_at;
         }
         Ok(listed.into_values().take(*limit).collect())
     }

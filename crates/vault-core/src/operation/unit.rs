@@ -287,7 +287,7 @@ impl<'t> Unit<'t> {
         self.append(Actor::from(self.principal), organization, action, affected).await
     }
 
-    /// Records an operation that the service performs by itself, like [`Unit::record`].
+    /// Records an operation that no principal requested, like [`Unit::record`].
     ///
     /// # Errors
     /// The store failed.

@@ -213,12 +213,15 @@ fn frozen(connection: &mut SqliteConnection, there: &str, which: &str) -> Result
     .load(connection)
 }
 
-/// Condition of issuers and receivers `m` that must not be restored.
-const STALE: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
-     AND n.kind = m.kind AND n.id = m.id AND n.version = m.version)";
-/// Same, for databases of the same keys: those of both are replaced.
-const REMOVED: &str = "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id \
-     AND n.kind = m.kind AND n.id = m.id)";
+/// Returns the condition of issuers and receivers `m` that must not be restored: they were removed, or changed if the keys
+/// differ. With the same keys, those of the newer database replace them.
+fn stale(same_keys: bool) -> String {
+    let unchanged = if same_keys { "" } else { " AND n.version = m.version" };
+    format!(
+        "NOT EXISTS (SELECT 1 FROM newer.entities n WHERE n.organization_id = m.organization_id AND n.kind = m.kind \
+         AND n.id = m.id{unchanged})"
+    )
+}
 
 /// Returns the condition of the rows of issuers and receivers in a table.
 fn of_operators(table: &str) -> String {
@@ -277,9 +280,9 @@ fn count(connection: &mut SqliteConnection, kind: Kind) -> Result<usize, SqlErro
 /// Removes the issuers and receivers that the newer database does not have in this state. Its own rows cannot be
 /// verified under the keys of the restored one.
 fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
-    let [receiver, issuer] = [Kind::Receiver, Kind::Issuer].map(Kind::as_str);
+    let ([receiver, issuer], stale) = ([Kind::Receiver, Kind::Issuer].map(Kind::as_str), stale(false));
     connection.batch_execute(&format!(
-        "DELETE FROM main.entities AS m WHERE m.kind IN ('{receiver}', '{issuer}') AND {STALE}"
+        "DELETE FROM main.entities AS m WHERE m.kind IN ('{receiver}', '{issuer}') AND {stale}"
     ))?;
     remove_orphans(connection)
 }
@@ -301,7 +304,7 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     let new =
         "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
     let names: Vec<Name> = sql_query(new).load(connection)?;
-    let stale = if same_keys { REMOVED } else { STALE };
+    let stale = stale(same_keys);
     let stale_issuers: Vec<Name> = sql_query(format!(
         "SELECT l.value AS name FROM main.lookups l \
          JOIN main.entities m ON m.organization_id = l.organization_id AND m.id = l.id AND m.kind = '{}' \

@@ -15,7 +15,7 @@ use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     FindByToken, IntegrationChange, IntegrationPrincipal, IntegrationState, ListIntegrations, Overlap,
 };
-use vault_core::namespace::{ListFrozen, Namespace, SetFrozen};
+use vault_core::namespace::{Namespace, SetFrozen};
 use vault_core::operation::Operation;
 use vault_core::port::AbortActivation;
 use vault_core::principal::{Principal, Scope};
@@ -208,7 +208,6 @@ impl Activators {
         let principal = Principal::Operator;
         let scope = Scope::One(pair.world.organization);
         pair.both(&principal, ListIntegrations { scope, after: None, limit: 1_000 }).await?;
-        pair.both(&principal, ListFrozen { scope, after: None, limit: 1_000 }).await?;
         pair.both(&principal, pair.world.list_namespaces()).await?;
         for principal in &self.principals {
             both!(pair, list_activations(pair.world.list_activations(principal)))?;

@@ -5,7 +5,7 @@ use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::integration::{ListIntegrations, StoredIntegration};
-use crate::namespace::{FrozenNamespace, ListFrozen, ListNamespaces, ListedNamespace, Namespace};
+use crate::namespace::{ListNamespaces, ListedNamespace, Namespace};
 use crate::port::NamePosition;
 use crate::principal::{Denial, Principal, Scope};
 use crate::role::Action;
@@ -55,22 +55,6 @@ impl Integrations {
         Ok(Page::of(listed, &page, |last| {
             self.cursor(ListName::Namespaces, scope, organization, last.namespace.as_str())
         }))
-    }
-
-    /// Returns at most `limit` frozen namespaces in `scope` after the position `after`, ordered by organization and
-    /// namespace.
-    ///
-    /// # Errors
-    /// The principal is not authorized for the query.
-    pub async fn list_frozen(
-        &self,
-        principal: &Principal,
-        scope: Scope,
-        after: Option<NamePosition>,
-        limit: usize,
-    ) -> Result<Vec<FrozenNamespace>, Error> {
-        Self::permit_scope(principal, Action::ManageIntegrations, scope)?;
-        self.operations.run(&self.environment, principal, ListFrozen { scope, after, limit }).await
     }
 
     pub(super) fn permit_scope(principal: &Principal, action: Action, scope: Scope) -> Result<(), Error> {

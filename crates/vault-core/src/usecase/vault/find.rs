@@ -25,7 +25,7 @@ pub struct WantedKey {
     pub data: Vec<(CredentialType, Zeroizing<String>)>,
 }
 
-/// What a version has in common with the wanted key.
+/// Common part of a version and the wanted key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMatch {
     /// All of its data.
