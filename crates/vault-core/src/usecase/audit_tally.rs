@@ -82,13 +82,14 @@ impl AuditTally {
     ///
     /// # Errors
     /// The log could not be written.
-    /// The log could not be written.
     pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
         let current = self.environment.now().as_millis().div_euclid(MINUTE);
-        let due: Vec<(Key, Count)> = {
+        let mut due: Vec<(Key, Count)> = {
             let mut counts = self.lock();
             counts.extract_if(|key, _| everything || key.minute < current).collect()
         };
+        // IDs of entries are ordered by time, so an earlier minute must get the earlier ID.
+        due.sort_unstable_by_key(|(key, _)| key.minute);
         let mut unwritten = Unwritten { tally: self, counts: due };
         while !unwritten.counts.is_empty() {
             let slice = unwritten.counts.iter().take(APPEND_SLICE);
