@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// Reasons that `tests/run` accepts, because an administrator of the machine may be unable to change them. They are
-/// listed in `docs/CONTRIBUTING.md`.
+/// listed in `CONTRIBUTING.md`.
 const ACCEPTED: [&str; 4] = [
     "this machine allows root no mount namespace",
     "this machine allows root no network namespace",
@@ -12,7 +12,7 @@ const ACCEPTED: [&str; 4] = [
 ];
 
 /// Ends the test, and prints why it cannot run. If `ORGVAULT_TEST_REQUIRE` is set, as by `tests/run`, the test fails
-/// unless `docs/CONTRIBUTING.md` lists the reason.
+/// unless `CONTRIBUTING.md` lists the reason.
 #[macro_export]
 macro_rules! skip {
     ($reason:expr $(, $value:expr)?) => {{

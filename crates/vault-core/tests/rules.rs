@@ -285,7 +285,7 @@ fn states_and_refusals_have_unique_names() {
     assert_eq!((name.to_string().as_str(), name.uniqueness_key().as_str()), ("Acme & Söhne", "acme & söhne"));
 }
 
-/// The numbers in docs/SECURITY.md and docs/API.md. Changing one must be deliberate.
+/// The numbers in docs/threats.md, docs/CRYPTO.md and docs/API.md. Changing one must be deliberate.
 #[test]
 fn limits_match_documentation() {
     assert_eq!((FREE_ATTEMPTS, CLOSING_ATTEMPTS, WRONG_PASSCODES), (5, 100, 20));
