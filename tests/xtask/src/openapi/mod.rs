@@ -1,8 +1,10 @@
 //! The description of the API, from the wire types, the table of routes and the tables of the credential types.
 
+mod notes;
 mod operations;
 mod schemas;
 
+use notes::NOTES;
 use operations::{Answer, Caller, OPERATIONS, Operation};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -83,6 +85,7 @@ pub(crate) fn check(document: &Value) {
         routes().map(|(route, _)| route.operation).filter(|name| !UNDESCRIBED.contains(name)).collect();
     assert_eq!(described.iter().copied().collect::<BTreeSet<_>>(), routes, "the described operations are the routes");
     assert_eq!(described.len(), routes.len(), "an operation is described twice");
+    assert!(NOTES.iter().all(|(name, _)| described.contains(name)), "a note is about no operation");
     let mut found = BTreeSet::new();
     references(document, &mut found);
     for target in &found {
@@ -155,8 +158,10 @@ fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerat
         Caller::Admin => Some("Needs the role `admin`."),
         _ => None,
     };
-    if let Some(role) = role {
-        described["description"] = json!(role);
+    let note = NOTES.iter().find(|(of, _)| of == name).map(|(_, note)| *note);
+    let description: Vec<&str> = role.into_iter().chain(note).collect();
+    if !description.is_empty() {
+        described["description"] = json!(description.join(" "));
     }
     let in_path = ["id", "version", "trust", "delivery"]
         .into_iter()
