@@ -3,7 +3,6 @@
 use crate::support;
 
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
 use support::NOW;
 use support::postgres::{database, query, store};
 use support::sqlite::Scratch;
@@ -77,23 +76,6 @@ fn migrations_keep_to_the_portable_subset() {
             assert!(!sql.contains(foreign), "{} contains {foreign}", migration.version);
         }
     }
-}
-
-#[tokio::test]
-async fn documentation_lists_every_table() {
-    let scratch = Scratch::new();
-    scratch.migrated().await.close().await;
-    let connection = scratch.bare();
-    let mut statement =
-        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").unwrap();
-    let tables: BTreeSet<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let page = include_str!("../../../docs/why/databases.md");
-    let (_, section) = page.split_once("\n## Tables\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
-    let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let listed: BTreeSet<String> =
-        rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();
-    assert_eq!(listed, tables);
 }
 
 #[tokio::test]

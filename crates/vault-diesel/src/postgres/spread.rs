@@ -440,22 +440,6 @@ mod tests {
     }
 
     #[test]
-    fn page_lists_location_of_each_table() {
-        let page = include_str!("../../../../docs/why/databases.md");
-        let (_, section) = page.split_once("\n## Tables on Citus\n").unwrap();
-        let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
-        for (name, place) in PLACES {
-            let row = match place {
-                TableDistribution::Organization(_) => "| distributed by organization",
-                Key(..) => "| distributed by a separate key",
-                Coordinator => "| on the coordinator",
-            };
-            let rows: Vec<&str> = section.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
-            assert!(rows.len() == 1 && rows[0].starts_with(row), "{name}: {rows:?}");
-        }
-    }
-
-    #[test]
     fn every_key_includes_distribution_column() {
         let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
         for (name, place) in PLACES {
