@@ -212,9 +212,9 @@ fn certificate_of_the_page_is_accepted() {
     let created = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
     assert!(created.status.success(), "{}", String::from_utf8_lossy(&created.stderr));
     let read = |name: &str| fs::read_to_string(vault.scratch(name)).unwrap();
-    let identity = Identity { certificate: read("tls.pem"), key: read("tls.key") };
+    let identity = Identity { certificate: read("self-signed.pem"), key: read("self-signed.key") };
     let server = serve(&vault, &identity, &[]);
-    let ca_file = vault.scratch("tls.pem");
+    let ca_file = vault.scratch("self-signed.pem");
     let url = format!("https://{}", server.address);
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--fail", "--noproxy", "*", "--cacert"]).arg(&ca_file).arg(format!("{url}/livez"));

@@ -340,7 +340,7 @@ fn split(cell: &'static str) -> impl Iterator<Item = &'static str> {
 /// Returns the unchecked columns of the documentation's table, by table.
 fn not_checked(tables: &BTreeMap<String, Vec<Column>>) -> BTreeMap<String, BTreeSet<String>> {
     let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for cells in cells(include_str!("../../docs/operate/integrity.md"), "What `doctor --deep` does not check") {
+    for cells in cells(include_str!("../../docs/operate/doctor.md"), "What `doctor --deep` does not check") {
         for table in split(cells[0]) {
             let columns: BTreeSet<&str> = tables[table].iter().map(|column| &*column.name).collect();
             let of_table = named.entry(table.to_owned()).or_default();

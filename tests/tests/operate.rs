@@ -13,7 +13,16 @@ use vault_tests::skip;
 use vault_tests::terminal::Terminal;
 
 /// Pages whose commands run with the embedded database, in this order, after those that install the service.
-const PAGES: [&str; 6] = ["backup.md", "activations.md", "root-key.md", "keys.md", "emergency.md", "restore.md"];
+const PAGES: [&str; 8] = [
+    "activations.md",
+    "root-key.md",
+    "keys.md",
+    "emergency.md",
+    "audit.md",
+    "monitoring.md",
+    "integrity.md",
+    "backup.md",
+];
 /// Pages that install the service: by hand, or from the package.
 const INSTALLS: [&str; 2] = ["service.md", "install.md"];
 /// Creates the layout of the Debian package.
@@ -36,17 +45,16 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("accounts.md", "", "run with a login to a server: remote.rs"),
     ("activations.md", "orgvault serve", "serves until it is stopped: attacks_tls.rs"),
     ("activations.md", "orgvault issuer", "fetches the keys of an issuer from the internet: workloads.rs"),
-    ("backup.md", "orgvault serve", "serves until it is stopped: backup.rs"),
     ("containers.md", "", "needs Docker: tests/container"),
     ("documents.md", "", "clients of the HTTP API: pages.rs"),
     ("federation.md", "", ISSUER),
-    ("first-start.md", "", "serves until it is stopped: quickstart.rs, first_run.rs"),
     ("import.md", "", "clients of the HTTP API: pages.rs"),
     ("install.md", "packaging/build-deb", "builds the package: tests/package"),
     ("install.md", "sudo apt install", "installs the package: tests/package"),
     ("install.md", "cargo build", "builds the program"),
     ("install.md", "cargo run", "builds the manual pages: tests/package"),
     ("install.md", "install -m 0755 target/dist", "installs that build"),
+    ("install.md", "orgvault init", "serves until it is stopped: first_run.rs"),
     ("install.md", "ssh-keygen", "verifies a release: tests/archive"),
     ("install.md", "sha256sum", "verifies a release: tests/archive"),
     ("install.md", "tar", "unpacks a release: tests/archive"),
@@ -57,7 +65,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 /// Commands in the text that do not run here, and why.
 const TEXT_ELSEWHERE: &[(&str, &str)] = &[
     ("orgvault account", NAME),
-    ("orgvault apply", NAME),
     ("orgvault backup", NAME),
     ("orgvault credential list --expires-before", NAME),
     ("orgvault credential list --health failing", "a client of the HTTP API: cli_credential.rs"),
@@ -75,7 +82,7 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
     ("orgvault login", "prompts: cli_credential.rs"),
     ("orgvault migrate --spread", "needs Citus: citus.rs"),
     ("orgvault migrate-to", NAME),
-    ("orgvault namespace thaw", NAME),
+    ("orgvault quickstart", "serves until it is stopped: quickstart.rs"),
     ("orgvault restore --after-external", "runs in backup.md, on PostgreSQL"),
     ("orgvault serve", "serves until it is stopped"),
     ("orgvault serve --adopt-anchor", "serves until it is stopped: restore.rs"),
@@ -96,12 +103,6 @@ fn preparation(page: &str) -> (&'static str, &'static [(&'static str, &'static s
                                   orgvault integration create --org Example --name nightly --namespace 'imports/*' > /dev/null";
             (STOLEN, &[])
         }
-        "restore.md" => {
-            const COPIES: &str = "orgvault backup /backup/orgvault > /dev/null\n\
-                                  cp /etc/orgvault/root.key COPY-OF-THE-ROOT-KEY\n\
-                                  cp \"$(ls /backup/orgvault/* | tail -n 1)\" COPY-OF-THE-BACKUP";
-            (COPIES, &[])
-        }
         _ => ("", &[]),
     }
 }
@@ -110,13 +111,13 @@ fn preparation(page: &str) -> (&'static str, &'static [(&'static str, &'static s
 fn before(page: &str, command: &str) -> &'static str {
     match page {
         // The only commands on this page that need a server that is stopped, or a data directory without a vault.
-        "restore.md" if command.starts_with("orgvault restore /backup") => {
+        "backup.md" if command.starts_with("orgvault restore /backup") => {
             "systemctl stop orgvault; find /var/lib/orgvault -mindepth 1 -delete"
         }
-        "troubleshooting.md" if command == "orgvault migrate" => "systemctl stop orgvault",
-        "activations.md" if command.starts_with("(umask 077; orgvault integration rotate") => {
-            "orgvault integration create --org Example --name 'nightly import' --namespace 'imports/*' > /dev/null"
+        "backup.md" if command == "systemctl stop orgvault" => {
+            "cp /etc/orgvault/root.key COPY-OF-THE-ROOT-KEY; cp \"$(ls /backup/orgvault/* | tail -n 1)\" COPY-OF-THE-BACKUP"
         }
+        "troubleshooting.md" if command == "orgvault migrate" => "systemctl stop orgvault",
         _ => "",
     }
 }

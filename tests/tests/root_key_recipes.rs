@@ -1,4 +1,4 @@
-//! The recipes in `docs/operate/root-key.md`, as printed.
+//! The recipes for root keys in `docs/operate`, as printed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,13 +12,14 @@ use vault_tests::binary::Run;
 use vault_tests::skip;
 use vault_tests::{Database, Vault, binary};
 
+/// Pages with recipes.
+const PAGES: [&str; 3] = ["root-key-kms.md", "root-key-hsm.md", "root-key-systemd.md"];
 /// Recipes that do not run here, and why.
-const ELSEWHERE: [(&str, &str); 5] = [
+const ELSEWHERE: [(&str, &str); 4] = [
     ("Google Cloud KMS", "no emulator exists"),
     ("Azure Key Vault", "no emulator of its command line exists"),
     ("TPM 2.0", "needs a TPM"),
     ("1Password", "no emulator exists"),
-    ("A container without these tools", "needs a cluster"),
 ];
 const AWS: &str = "AWS KMS";
 const BAO: &str = "OpenBao or Vault";
@@ -27,14 +28,19 @@ const SYSTEMD: &str = "systemd-creds";
 
 /// Returns the recipes: name and shell blocks.
 fn recipes() -> Vec<(String, Vec<String>)> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operate/root-key.md");
-    let page = fs::read_to_string(page).unwrap();
-    let (_, recipes) = page.split_once("\n## Recipes\n").unwrap();
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operate");
     let blocks = |text: &str| -> Vec<String> {
         text.split("```sh\n").skip(1).map(|block| block.split("```").next().unwrap().to_owned()).collect()
     };
-    let named = recipes.split("\n### ").skip(1).map(|recipe| recipe.split_once('\n').unwrap());
-    named.map(|(name, text)| (name.to_owned(), blocks(text))).collect()
+    let mut all = Vec::new();
+    for page in PAGES {
+        let page = fs::read_to_string(directory.join(page)).unwrap();
+        let (_, recipes) = page.split_once("\n## Recipes\n").unwrap();
+        let recipes = recipes.split("\n## ").next().unwrap();
+        let named = recipes.split("\n### ").skip(1).map(|recipe| recipe.split_once('\n').unwrap());
+        all.extend(named.map(|(name, text)| (name.to_owned(), blocks(text))));
+    }
+    all
 }
 
 /// Returns the shell blocks of a recipe for a vault: one that creates the key, and one with the setting.
