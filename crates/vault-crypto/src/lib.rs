@@ -50,7 +50,7 @@
 //! # }
 //! ```
 //!
-//! `docs/CRYPTO.md` in the repository describes the formats and the reasons for them.
+//! `docs/stored-formats.md` in the repository describes the formats, and `docs/CRYPTO.md` the reasons for them.
 
 mod aead;
 mod anchor;
