@@ -182,13 +182,13 @@ operations! {
     "re-enrol", "Accounts", "Require a user to enrol again", Admin, [],
         none() => 201 One(one::<ReEnrolment>()), [NotFound Conflict];
     "show-invitation", "Enrolment", "Show the invitation of an enrolment code", Invited, [],
-        takes::<InvitationRequest>(|| json!({"enrolment_code": "oven_EXAMPLE"}))
+        takes::<InvitationRequest>(|| json!({"enrolment_code": "example2example3example4ex"}))
         => 200 One(one::<InvitationItem>()), [InvalidEnrolment];
     "enrol", "Enrolment", "Accept an invitation: set a password and get a secret for an authenticator", Invited, [],
-        takes::<EnrolRequest>(|| json!({"enrolment_code": "oven_EXAMPLE", "password": "correct horse battery"}))
+        takes::<EnrolRequest>(|| json!({"enrolment_code": "example2example3example4ex", "password": "correct horse battery"}))
         => 200 One(one::<EnrolResponse>()), [InvalidEnrolment];
     "confirm-enrolment", "Enrolment", "Confirm the enrolment with a first passcode", Invited, [],
-        takes::<ConfirmEnrolmentRequest>(|| json!({"enrolment_code": "oven_EXAMPLE", "passcode": "123456"}))
+        takes::<ConfirmEnrolmentRequest>(|| json!({"enrolment_code": "example2example3example4ex", "passcode": "123456"}))
         => 204 Nothing, [InvalidEnrolment AddressInUse LimitReached];
     "show-account", "Own account", "Show your own account", Member, [], none() => 200 One(one::<OwnAccount>()), [];
     "list-sessions", "Own account", "List your own sessions", Member, [], none() => 200 List(one::<SessionItem>()), [];
