@@ -194,10 +194,10 @@ impl Listeners {
     /// Logs the addresses of the listeners.
     pub(crate) fn announce(&self, settings: &Settings) {
         for address in &self.public {
-            tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP interface");
+            tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP API");
         }
         if let Some(path) = settings.server.listen_socket.as_ref().filter(|_| !self.public.is_empty()) {
-            tracing::info!(socket = %path.display(), "serving the HTTP interface");
+            tracing::info!(socket = %path.display(), "serving the HTTP API");
         }
         for url in &self.activation {
             tracing::info!(%url, "serving activations");

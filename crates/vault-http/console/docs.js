@@ -196,7 +196,7 @@ class Docs extends HTMLElement {
         'header',
         { class: 'bar' },
         h('span', { class: 'brand' }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault'),
-        h('span', { class: 'organization' }, 'HTTP interface'),
+        h('span', { class: 'organization' }, 'HTTP API'),
         h(
           'span',
           { class: 'who' },
@@ -239,7 +239,7 @@ class Docs extends HTMLElement {
     }
     const schemas = Object.entries(/** @type {Json} */ (document.components.schemas));
     main.replaceChildren(
-      h('div', { class: 'page-head' }, h('h1', null, 'The HTTP interface')),
+      h('div', { class: 'page-head' }, h('h1', null, 'HTTP API')),
       h(
         'div',
         { class: 'page-body' },

@@ -1,4 +1,4 @@
-// The HTTP interface: one function that calls it, and the form of what it returns.
+// The HTTP API: one function that calls it, and the form of what it returns.
 
 import * as session from './session.js';
 
