@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 const REPLACE_EXAMPLE: &str = "\
 Example: orgvault credential replace 0193… --data-file new.json --stage
-The file contains the `data` of the credential's type (see docs/API.md):
+The file contains the `data` of the credential's type (see docs/credential-types.md):
   {\"access_key_id\": \"…\", \"secret_access_key\": \"…\", \"bucket\": \"nightly-imports\"}";
 
 const PROMOTE_EXAMPLE: &str = "Example, the way back: orgvault credential promote 0193… --version 1";
