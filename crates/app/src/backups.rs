@@ -26,9 +26,17 @@ struct Plan {
 
 /// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
-    metrics::describe_counter!(TOTAL, "Backups by the server, by outcome");
-    metrics::describe_gauge!(AGE, metrics::Unit::Seconds, "Age of the newest scheduled backup");
-    metrics::describe_gauge!(INTERVAL, metrics::Unit::Seconds, "Interval of the scheduled backups");
+    metrics::describe_counter!(TOTAL, "Backups of the server, by `outcome`: `succeeded`, `failed`");
+    metrics::describe_gauge!(
+        AGE,
+        metrics::Unit::Seconds,
+        "Age of the newest scheduled backup. Only with `--backup-every`"
+    );
+    metrics::describe_gauge!(
+        INTERVAL,
+        metrics::Unit::Seconds,
+        "Interval of the scheduled backups. Only with `--backup-every`"
+    );
 }
 
 /// Starts periodic backups, if the settings enable them. On shutdown, a backup in progress is completed.

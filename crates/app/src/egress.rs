@@ -11,7 +11,7 @@ const FAILURES: &str = "orgvault_egress_proxy_failures_total";
 
 /// Registers the description and the series of the metric.
 pub(crate) fn describe() {
-    metrics::describe_counter!(FAILURES, "Outgoing connections that failed because of the proxy, by reason");
+    metrics::describe_counter!(FAILURES, "Outgoing connections that failed because of the proxy");
     for reason in CheckReason::ALL.iter().filter(|reason| reason.is_of_proxy()) {
         metrics::counter!(FAILURES, "reason" => reason.as_str()).absolute(0);
     }

@@ -72,28 +72,31 @@ pub(crate) fn describe_metrics() {
     crate::federation::describe();
     metrics::describe_counter!(
         "orgvault_password_evaluations_total",
-        "Passwords verified against an account's own hash; decoys do not count"
+        "Passwords hashed against the verifier of an account. Decoys are not counted"
     );
-    metrics::describe_counter!("orgvault_logins_total", "Logins, by outcome");
-    metrics::describe_counter!("orgvault_credentials_saved_total", "Credentials saved");
-    metrics::describe_counter!("orgvault_credentials_deleted_total", "Credentials deleted");
+    metrics::describe_counter!("orgvault_logins_total", "Logins");
+    metrics::describe_counter!("orgvault_credentials_saved_total", "Saved credentials");
+    metrics::describe_counter!("orgvault_credentials_deleted_total", "Deleted credentials");
     metrics::describe_counter!(
         "orgvault_credential_health_changes_total",
-        "Changes of credential health that checks found, by new state"
+        "Checks with another result than the previous check of the credential"
     );
-    metrics::describe_counter!("orgvault_activations_total", "Activations");
-    metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
-    metrics::describe_counter!("orgvault_workloads_refused_total", "Identity tokens refused, by reason");
-    metrics::describe_counter!("orgvault_issuer_failures_total", "Requests to issuers for their keys that failed");
+    metrics::describe_counter!("orgvault_activations_total", "Activations that issued credentials");
+    metrics::describe_counter!("orgvault_integrations_refused_total", "Rejected integration tokens");
+    metrics::describe_counter!("orgvault_workloads_refused_total", "Rejected identity tokens");
+    metrics::describe_counter!("orgvault_issuer_failures_total", "Failed requests to issuers for their keys");
     metrics::describe_counter!(
         "orgvault_short_lived_unavailable_total",
-        "Saved credentials released because no short-lived one was available, by reason"
+        "Saved credentials issued for `prefer-short`, because no short-lived one was available, by `reason`"
     );
-    metrics::describe_counter!("orgvault_retries_total", "Retries of reads and changes, by reason");
-    metrics::describe_counter!("orgvault_commits_indeterminate_total", "Commits with unknown outcome");
+    metrics::describe_counter!("orgvault_retries_total", "Reads and changes that the server retried");
+    metrics::describe_counter!(
+        "orgvault_commits_indeterminate_total",
+        "Commits with unknown outcome. The request gets 503"
+    );
     metrics::describe_counter!(
         "orgvault_requests_repeated_total",
-        "Repeated requests with the same idempotency key that got the earlier response"
+        "Requests that got the result of an earlier request with the same `Idempotency-Key`"
     );
     metrics::describe_counter!(
         "orgvault_events_taken_over_total",
@@ -105,13 +108,16 @@ pub(crate) fn describe_metrics() {
     );
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
     metrics::describe_counter!(crate::receivers::DELIVERED, "Events that receivers accepted");
-    metrics::describe_counter!(crate::inspections::ROWS, "Stored rows checked by the integrity check");
-    metrics::describe_gauge!(crate::inspections::FINDINGS, "Findings of the last complete integrity check");
-    metrics::describe_gauge!(crate::inspections::COMPLETED, "Time of the last complete integrity check");
+    metrics::describe_counter!(crate::inspections::ROWS, "Rows that the integrity check of the server has read");
     metrics::describe_gauge!(
-        crate::audit::WAITING,
-        "Audit checkpoints with entries that the sink has not accepted yet"
+        crate::inspections::FINDINGS,
+        "Findings of the last complete integrity check of the server"
     );
+    metrics::describe_gauge!(
+        crate::inspections::COMPLETED,
+        "Time at which the last integrity check of the server completed"
+    );
+    metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints with entries that the sink has not accepted");
     figures::describe();
     begin_series();
 }
@@ -147,4 +153,22 @@ fn begin_series() {
         metrics::counter!("orgvault_workloads_refused_total", "reason" => reason).absolute(0);
     }
     figures::begin_series();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use vault_testkit::page::{hold_table, metric_rows};
+
+    /// `ORGVAULT_UPDATE=1` regenerates the table.
+    #[test]
+    fn metric_reference_matches_declarations() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/metrics.md");
+        let rows = metric_rows(&[], || {
+            super::describe_metrics();
+            crate::backups::describe();
+            crate::federation::begin_exchanges();
+        });
+        hold_table(&path, "| Metric of the vault | Labels | Meaning |\n|---|---|---|\n", &rows);
+    }
 }

@@ -44,13 +44,23 @@ const TRUST_CLOSED: &str = "trust-closed";
 
 /// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
-    metrics::describe_gauge!(AGE, metrics::Unit::Seconds, "Time since the signing key entered its state, by state");
-    metrics::describe_gauge!(PUBLISHED, "1 if the last publication check found the signing keys, otherwise 0");
-    metrics::describe_counter!(EXCHANGES, "Exchanges of federation tokens, by provider and outcome");
+    metrics::describe_gauge!(
+        AGE,
+        metrics::Unit::Seconds,
+        "Time since the signing key entered its `state`: `next`, `current`; 0 without such a key. Only with `--federation-issuer`"
+    );
+    metrics::describe_gauge!(
+        PUBLISHED,
+        "1 if the last publication check found no problem, otherwise 0. Only with `--federation-issuer`"
+    );
+    metrics::describe_counter!(
+        EXCHANGES,
+        "Exchanges of federation tokens, and trust checks (`trust-closed`, `trust-open`). Only with `--federation-issuer`"
+    );
 }
 
 /// Creates the series of outcomes that depend on the configuration, so that they are visible before the first exchange.
-fn begin_exchanges() {
+pub(crate) fn begin_exchanges() {
     let reasons = [
         CheckReason::TrustMissing,
         CheckReason::TrustOpen,

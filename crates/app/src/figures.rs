@@ -39,20 +39,26 @@ pub(crate) const BATCH_SIZES: (&str, [f64; 11]) =
 pub(crate) fn describe() {
     metrics::describe_gauge!(
         WAITING,
-        "Queued changes: on SQLite for the writer, on PostgreSQL for a shared transaction"
+        "Queued changes: on SQLite for the writer, on PostgreSQL for a shared transaction. At most 4,096 of a kind"
     );
-    metrics::describe_histogram!(BATCH, "Changes that the embedded database committed together");
-    metrics::describe_gauge!(CONNECTIONS, "Database connections, by state");
+    metrics::describe_histogram!(BATCH, "Changes that the embedded database committed together, 1 to 1,024");
+    metrics::describe_gauge!(
+        CONNECTIONS,
+        "Database connections, by `state`: `in-use`, `idle` (of the embedded database only readers)"
+    );
     metrics::describe_gauge!(CONNECTION_LIMIT, "Maximum number of concurrent database connections");
     metrics::describe_histogram!(
         CONNECTION_WAITS,
         metrics::Unit::Seconds,
-        "Wait time for a database connection if none was free, by outcome"
+        "Waits for a database connection when none was free"
     );
-    metrics::describe_gauge!(HASH_SLOTS, "Slots in the queue of the password hash, by state");
+    metrics::describe_gauge!(
+        HASH_SLOTS,
+        "Slots in the queue for password hashing, by `state`: `used`, `free`. Without a free slot, logins get 503"
+    );
     metrics::describe_gauge!(
         KEY_USES,
-        "Used share of the most used active key's limit, by purpose; at 1 it cannot encrypt"
+        "Usage of the most used active key as a fraction of its limit, by `purpose`. At 1 it can no longer encrypt. Keys of organizations are replaced automatically from 0.0625 on"
     );
     metrics::describe_gauge!(
         AUDIT_LAG,
@@ -61,8 +67,14 @@ pub(crate) fn describe() {
     );
     metrics::describe_gauge!(DISK_FREE, metrics::Unit::Bytes, "Free space of the data directory's file system");
     metrics::describe_gauge!(DISK_SIZE, metrics::Unit::Bytes, "Size of the data directory's file system");
-    metrics::describe_gauge!(CREDENTIALS, "Saved credentials, by health");
-    metrics::describe_gauge!(EXPIRING, "Saved credentials that expire within a time, by that time");
+    metrics::describe_gauge!(
+        CREDENTIALS,
+        "Saved credentials, by `health`: `unchecked`, `healthy`, `failing`, `expiring`, `expired`"
+    );
+    metrics::describe_gauge!(
+        EXPIRING,
+        "Saved credentials that expire `within` `24h`, `7d`, `30d`, without those that have expired"
+    );
 }
 
 /// Creates the series of events, so that they are visible before the first event.

@@ -10,7 +10,7 @@ use crate::cli::DoctorArgs;
 use crate::compose;
 use crate::egress;
 use crate::settings::Settings;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -46,9 +46,59 @@ impl Outcome {
     }
 }
 
+macro_rules! checks {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $passes:literal;)*) => {
+        /// The checks.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum CheckName {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl CheckName {
+            const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+
+        /// Name and condition of each check, for the reference.
+        #[cfg(test)]
+        const CHECKS: &[(&str, &str)] = &[$(($text, $passes)),*];
+    };
+}
+
+checks! {
+    Vault = "vault", "The root key opens the vault, and the schema is current";
+    Directory = "directory", "Other users cannot read the data directory";
+    RootKey = "root-key", "The root key is neither in the data directory nor on the disk of the embedded database";
+    /// Only with an outgoing proxy.
+    EgressProxy = "egress-proxy", "With `--egress-proxy`: the proxy accepts connections, and its certificate is trusted";
+    Clock = "clock", "The clock differs from PostgreSQL's by less than 2 s. With the embedded database: systemd-timesyncd has synchronized it";
+    Keys = "keys", "No organization key is near its use limit";
+    /// Only with a federation issuer.
+    Federation = "federation", "With `--federation-issuer`: a signing key is current, published and at most 180 days old";
+    AuditSink = "audit-sink", "The position of the delivery to `--audit-sink` was not modified";
+    Backups = "backups", "With `--backup-every`: the newest scheduled backup is not overdue";
+    /// Only on Citus.
+    Tables = "tables", "On Citus: the tables are distributed, and every worker has the metadata of the cluster";
+    /// Only on Citus.
+    Transactions = "transactions", "On Citus: no prepared transaction is older than two minutes";
+    /// Only with `--deep`, and the embedded database.
+    Pages = "pages", "With `--deep`, embedded database: every page of the file is unchanged since the service wrote it";
+    /// Only with `--deep`.
+    Audit = "audit", "With `--deep`: the audit log is unchanged up to the checkpoint of the anchor";
+    /// Only with `--deep`.
+    Rows = "rows", "With `--deep`: all stored data can be decrypted in its row, and no protected row was changed, moved, restored or deleted outside the service";
+}
+
+impl Serialize for CheckName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Check {
-    check: &'static str,
+    check: CheckName,
     result: Outcome,
     found: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,11 +106,11 @@ struct Check {
 }
 
 impl Check {
-    fn passed(check: &'static str, found: impl Into<String>) -> Self {
+    fn passed(check: CheckName, found: impl Into<String>) -> Self {
         Self { check, result: Outcome::Passed, found: found.into(), remedy: None }
     }
 
-    fn other(check: &'static str, result: Outcome, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    fn other(check: CheckName, result: Outcome, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { check, result, found: found.into(), remedy: Some(remedy.into()) }
     }
 }
@@ -85,7 +135,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
     match opened {
         Ok((vault, opener)) => {
             let found = format!("instance {} can be decrypted with root key {}", vault.instance(), vault.root_key());
-            checks.insert(0, Check::passed("vault", found));
+            checks.insert(0, Check::passed(CheckName::Vault, found));
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
             checks.extend(federation::keys(settings, &vault).await);
@@ -96,15 +146,15 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
                 let found = findings.insert(Vec::new());
                 checks.extend(deep::pages(&vault, found).await);
                 let audit = deep::audit(settings, &vault, found).await;
-                checks.push(audit.unwrap_or_else(|failure| deep::unreadable("audit", &failure)));
+                checks.push(audit.unwrap_or_else(|failure| deep::unreadable(CheckName::Audit, &failure)));
                 let rows = deep::rows(&vault, opener, found).await;
-                checks.push(rows.unwrap_or_else(|failure| deep::unreadable("rows", &failure)));
+                checks.push(rows.unwrap_or_else(|failure| deep::unreadable(CheckName::Rows, &failure)));
             }
             vault.close().await?;
         }
         Err(failure) => {
             let found = format!("it cannot be opened: {failure}");
-            checks.insert(0, Check { check: "vault", result: Outcome::Failed, found, remedy: None });
+            checks.insert(0, Check { check: CheckName::Vault, result: Outcome::Failed, found, remedy: None });
         }
     }
     let failed = checks.iter().filter(|check| check.result == Outcome::Failed).count();
@@ -121,10 +171,10 @@ fn text(checks: &[Check], findings: &[String]) -> String {
     let mut text = String::new();
     let rows: Vec<Vec<String>> = checks
         .iter()
-        .map(|check| vec![check.check.to_owned(), check.result.as_str().to_owned(), check.found.clone()])
+        .map(|check| vec![check.check.as_str().to_owned(), check.result.as_str().to_owned(), check.found.clone()])
         .collect();
     text += &table(&["CHECK", "RESULT", "FOUND"], &rows);
-    let remedies = checks.iter().filter_map(|check| Some((check.check, check.remedy.as_ref()?)));
+    let remedies = checks.iter().filter_map(|check| Some((check.check.as_str(), check.remedy.as_ref()?)));
     for (number, (check, remedy)) in remedies.enumerate() {
         text += if number == 0 { "\nWhat to do:\n" } else { "" };
         text += &format!("  {check}: {remedy}\n");
@@ -141,57 +191,65 @@ fn directory(settings: &Settings) -> Check {
     match compose::open_mode(&settings.data_dir) {
         Some(mode) => {
             let found = format!("{path} has mode {mode:04o}, so other users can read it");
-            Check::other("directory", Outcome::Failed, found, format!("Run chmod 700 {path}"))
+            Check::other(CheckName::Directory, Outcome::Failed, found, format!("Run chmod 700 {path}"))
         }
-        None => Check::passed("directory", format!("{path} is closed to other users")),
+        None => Check::passed(CheckName::Directory, format!("other users have no access to {path}")),
     }
 }
 
 fn root_key(settings: &Settings) -> Check {
     let Some(path) = settings.root_key.file() else {
-        return Check::passed("root-key", format!("{} is not in a file", settings.root_key));
+        return Check::passed(CheckName::RootKey, format!("{} is not in a file", settings.root_key));
     };
     let Some(database) = settings.database.file() else {
-        return Check::passed("root-key", format!("{} is on this host, the database is on a server", path.display()));
+        return Check::passed(
+            CheckName::RootKey,
+            format!("{} is on this host, the database is on a server", path.display()),
+        );
     };
     let remedy = "A stolen or copied disk exposes both. Store the root key elsewhere, for example as a systemd \
                   credential, and set --root-key (docs/operate/root-key.md).";
     let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
     if path.parent() == database.parent() {
         let found = format!("{} is in the directory of the database", path.display());
-        return Check::other("root-key", Outcome::Warning, found, remedy);
+        return Check::other(CheckName::RootKey, Outcome::Warning, found, remedy);
     }
     if device(&path).is_some() && device(&path) == device(database) {
         let found = format!("{} is on the disk of the database", path.display());
-        return Check::other("root-key", Outcome::Warning, found, remedy);
+        return Check::other(CheckName::RootKey, Outcome::Warning, found, remedy);
     }
-    Check::passed("root-key", format!("{} is not on the disk of the database", path.display()))
+    Check::passed(CheckName::RootKey, format!("{} is not on the disk of the database", path.display()))
 }
 
 /// Checks the age of the newest scheduled backup.
 fn backups(settings: &Settings, vault: &OpenVault) -> Check {
     let server = &settings.server;
     let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else {
-        let found = "the settings of this command name no scheduled backups";
+        let found = "no backup schedule in the settings of this command";
         let remedy = match settings.database.file() {
             Some(_) => "Set --backup-every and --backup-to, or schedule `orgvault backup` and watch its age.",
             None => "PostgreSQL is backed up with its own tools. Watch the age of their backups.",
         };
-        return Check::other("backups", Outcome::Skipped, found, remedy);
+        return Check::other(CheckName::Backups, Outcome::Skipped, found, remedy);
     };
     let remedy = "Search the log of the server for `backup`, or run `orgvault backup`.";
     let shown = directory.display();
     match backups::newest(directory, vault) {
-        Err(error) => Check::other("backups", Outcome::Skipped, format!("{shown} cannot be read: {error}"), remedy),
-        Ok(None) => {
-            Check::other("backups", Outcome::Warning, format!("{shown} has no scheduled backup of this vault"), remedy)
+        Err(error) => {
+            Check::other(CheckName::Backups, Outcome::Skipped, format!("{shown} cannot be read: {error}"), remedy)
         }
+        Ok(None) => Check::other(
+            CheckName::Backups,
+            Outcome::Warning,
+            format!("{shown} has no scheduled backup of this vault"),
+            remedy,
+        ),
         Ok(Some(made)) => {
             let age = backups::age(made);
             let found = format!("the newest in {shown} is {} old", hours(age));
             match backups::is_overdue(age, Duration::from_secs(every.unsigned_abs())) {
-                true => Check::other("backups", Outcome::Warning, found, remedy),
-                false => Check::passed("backups", found),
+                true => Check::other(CheckName::Backups, Outcome::Warning, found, remedy),
+                false => Check::passed(CheckName::Backups, found),
             }
         }
     }
@@ -207,21 +265,30 @@ fn hours(age: Duration) -> String {
 async fn clock(vault: &OpenVault) -> Check {
     let remedy = "Synchronize the clocks of this host and of the database server, for example with chrony.";
     match vault.operator().check_store().await {
-        Err(error) => Check::other("clock", Outcome::Failed, format!("the database does not respond: {error}"), remedy),
+        Err(error) => {
+            Check::other(CheckName::Clock, Outcome::Failed, format!("the database does not respond: {error}"), remedy)
+        }
         Ok(Some(skew)) if skew.abs() > MAX_SKEW => {
             let found = format!(
                 "the clocks of this host and the database differ by {skew} ms; above {MAX_SKEW} ms a server is not ready"
             );
-            Check::other("clock", Outcome::Failed, found, remedy)
+            Check::other(CheckName::Clock, Outcome::Failed, found, remedy)
         }
         Ok(Some(skew)) => {
-            Check::passed("clock", format!("the clocks of this host and the database differ by {skew} ms"))
+            Check::passed(CheckName::Clock, format!("the clocks of this host and the database differ by {skew} ms"))
         }
-        Ok(None) if Path::new(SYNCHRONIZED).exists() => Check::passed("clock", "synchronized by systemd-timesyncd"),
+        Ok(None) if Path::new(SYNCHRONIZED).exists() => {
+            Check::passed(CheckName::Clock, "synchronized by systemd-timesyncd")
+        }
         Ok(None) => {
             let remedy =
                 "Passcodes change every 30 s: see that the clock is synchronized, for example with `timedatectl`.";
-            Check::other("clock", Outcome::Skipped, "its synchronization cannot be seen", remedy)
+            Check::other(
+                CheckName::Clock,
+                Outcome::Skipped,
+                "cannot determine whether the clock is synchronized",
+                remedy,
+            )
         }
     }
 }
@@ -233,22 +300,25 @@ async fn audit_sink(vault: &OpenVault) -> Check {
     match vault.operator().delivery_progress().await {
         Err(error) => {
             let found = format!("the delivery state of the audit log cannot be read: {error}");
-            Check::other("audit-sink", Outcome::Failed, found, "See the log of the server and of the database.")
+            Check::other(CheckName::AuditSink, Outcome::Failed, found, "See the log of the server and of the database.")
         }
-        Ok(None) => Check::passed("audit-sink", "no server has had an --audit-sink"),
+        Ok(None) => Check::passed(CheckName::AuditSink, "no audit sink is configured"),
         Ok(Some(DeliveryProgress { breach: Some(breach), .. })) => {
-            Check::other("audit-sink", Outcome::Failed, breach.to_string(), remedy)
+            Check::other(CheckName::AuditSink, Outcome::Failed, breach.to_string(), remedy)
         }
         Ok(Some(DeliveryProgress { waiting, .. })) => {
             let waiting = counted(waiting.unsigned_abs(), "checkpoint");
-            Check::passed("audit-sink", format!("the MAC of the position verifies; {waiting} not delivered yet"))
+            Check::passed(
+                CheckName::AuditSink,
+                format!("the MAC of the position verifies; {waiting} not delivered yet"),
+            )
         }
     }
 }
 
 /// Checks whether the outgoing proxy accepts connections. Returns `None` without a proxy.
 async fn egress_proxy(settings: &Settings) -> Option<Check> {
-    const CHECK: &str = "egress-proxy";
+    const CHECK: CheckName = CheckName::EgressProxy;
     let url = settings.server.egress_proxy.as_ref()?;
     let egress = match egress::of(settings) {
         Ok(egress) => egress,
@@ -276,32 +346,49 @@ async fn keys(vault: &OpenVault) -> Check {
         Ok(overview) => overview.organizations,
         Err(error) => {
             let found = format!("the keys cannot be read: {error}");
-            return Check::other("keys", Outcome::Failed, found, "See the log of the server and of the database.");
+            return Check::other(
+                CheckName::Keys,
+                Outcome::Failed,
+                found,
+                "See the log of the server and of the database.",
+            );
         }
     };
     let Some(most) = organizations.iter().map(|keys| keys.uses).max() else {
-        return Check::passed("keys", "there is no organization yet");
+        return Check::passed(CheckName::Keys, "there is no organization yet");
     };
     let replace_at = KeyUseLimits::MOST.replace_at();
     let number = u64::try_from(organizations.len()).unwrap_or(u64::MAX);
     let found = format!("{}; the most used key has {most} of {replace_at} uses", counted(number, "organization"));
     if most < replace_at.saturating_mul(2) {
-        return Check::passed("keys", found);
+        return Check::passed(CheckName::Keys, found);
     }
     let remedy = format!("Keys are replaced at {replace_at} uses by a save. See the server's log for the reason.");
-    Check::other("keys", Outcome::Warning, found, remedy)
+    Check::other(CheckName::Keys, Outcome::Warning, found, remedy)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write as _;
+
+    /// `ORGVAULT_UPDATE=1` regenerates the page.
+    #[test]
+    fn check_reference_matches_declarations() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/doctor.md");
+        let rows = CHECKS.iter().fold(String::new(), |mut rows, (name, passes)| {
+            let _ = writeln!(rows, "| `{name}` | {passes} |");
+            rows
+        });
+        vault_testkit::page::hold_table(&path, "| Check | Passes if |\n|---|---|\n", &rows);
+    }
 
     #[test]
     fn remedies_and_findings_follow_the_table() {
         let checks = [
-            Check::passed("vault", "it opens"),
-            Check::other("backups", Outcome::Warning, "one day old", "Back up."),
-            Check::other("clock", Outcome::Skipped, "unknown", "See timedatectl."),
+            Check::passed(CheckName::Vault, "it opens"),
+            Check::other(CheckName::Backups, Outcome::Warning, "one day old", "Back up."),
+            Check::other(CheckName::Clock, Outcome::Skipped, "unknown", "See timedatectl."),
         ];
         assert_eq!(
             text(&checks, &["row 1 of table accounts has a MAC that does not verify".to_owned()]),

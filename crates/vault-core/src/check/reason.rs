@@ -181,7 +181,7 @@ reasons! {
     /// The provider accepts subjects that belong to no credential.
     TrustOpen = "trust-open",
         "The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault \
-         credential show --trust` prints.";
+         credential show ID --trust` prints.";
     /// The provider cannot fetch the public keys of the federation issuer.
     IssuerUnreachable = "issuer-unreachable",
         "The provider cannot read this server's public keys. The operator can run `orgvault federation status`.";

@@ -66,7 +66,7 @@ export const REMEDIES = {
   'trust-missing':
     "The provider does not accept this credential's subject. Apply the steps that `orgvault credential show ID --trust` prints.",
   'trust-open':
-    'The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault credential show --trust` prints.',
+    'The provider accepts the tokens of any organization. Restrict its trust to the subject that `orgvault credential show ID --trust` prints.',
   'issuer-unreachable':
     "The provider cannot read this server's public keys. The operator can run `orgvault federation status`.",
   'issuer-not-trusted':

@@ -1,6 +1,6 @@
 //! Checks of the stored data.
 
-use super::{Check, Outcome};
+use super::{Check, CheckName, Outcome};
 use crate::compose;
 use crate::progress::{self, Progress};
 use crate::settings::Settings;
@@ -30,23 +30,26 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
     match vault.check_pages().await {
         Ok(None) => None,
         Ok(Some(violations)) if violations.is_empty() => {
-            Some(Check::passed("pages", "every page of the database file is unchanged"))
+            Some(Check::passed(CheckName::Pages, "every page of the database file is unchanged"))
         }
         Ok(Some(violations)) => {
             let found = format!("{} in the database file", counted(violations.len() as u64, "finding"));
             violations.into_iter().for_each(|violation| reported(findings, format!("database file: {violation}")));
-            Some(Check::other("pages", Outcome::Failed, found, remedy))
+            Some(Check::other(CheckName::Pages, Outcome::Failed, found, remedy))
         }
-        Err(error) => {
-            Some(Check::other("pages", Outcome::Failed, format!("the database file cannot be read: {error}"), remedy))
-        }
+        Err(error) => Some(Check::other(
+            CheckName::Pages,
+            Outcome::Failed,
+            format!("the database file cannot be read: {error}"),
+            remedy,
+        )),
     }
 }
 
 /// Reports a check that could not read its data, for example from a damaged page, so that the other checks still run.
-pub(super) fn unreadable(check: &'static str, failure: &Failure) -> Check {
+pub(super) fn unreadable(check: CheckName, failure: &Failure) -> Check {
     let remedy =
-        "See the log of the database. If its disk is damaged, restore the newest backup (docs/operate/restore.md).";
+        "See the log of the database. If its disk is damaged, restore the newest backup (docs/operate/backup.md).";
     Check::other(check, Outcome::Failed, format!("it cannot be read: {failure}"), remedy)
 }
 
@@ -62,13 +65,13 @@ pub(super) async fn audit(
             let found = "the database was restored, but the anchor was not updated".to_owned();
             let remedy =
                 "If you restored it: `orgvault restore --after-external`. If not, it was modified: stop the server.";
-            return Ok(Check::other("audit", Outcome::Failed, found, remedy));
+            return Ok(Check::other(CheckName::Audit, Outcome::Failed, found, remedy));
         }
         Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
         Err(error) => {
             let found = format!("the anchor cannot be used: {error}");
-            let remedy = "See docs/operate/restore.md, \"The anchor\".";
-            return Ok(Check::other("audit", Outcome::Failed, found, remedy));
+            let remedy = "See docs/operate/backup.md, \"The anchor\".";
+            return Ok(Check::other(CheckName::Audit, Outcome::Failed, found, remedy));
         }
     };
     let mut progress = Progress::of("verifying the audit log")?;
@@ -77,16 +80,16 @@ pub(super) async fn audit(
     let verified = vault.operator().verify_audit(anchor, &mut report, &mut tell).await?;
     if verified.findings > 0 {
         let found = format!("{} in the audit log", counted(verified.findings, "finding"));
-        return Ok(Check::other("audit", Outcome::Failed, found, SHARED_REMEDY));
+        return Ok(Check::other(CheckName::Audit, Outcome::Failed, found, SHARED_REMEDY));
     }
     let found = format!("{} are unchanged", counted(verified.entries, "entry"));
     match anchor {
-        Some(_) => Ok(Check::passed("audit", found)),
+        Some(_) => Ok(Check::passed(CheckName::Audit, found)),
         None => {
             let remedy =
                 "Run this on the host with a server's anchor, which contains the newest checkpoint of the audit log.";
             Ok(Check::other(
-                "audit",
+                CheckName::Audit,
                 Outcome::Warning,
                 format!("{found}, but a truncated end cannot be detected"),
                 remedy,
@@ -114,7 +117,7 @@ pub(super) async fn rows(
     let rows = counted(round.rows(), "row");
     if found > 0 {
         let found = format!("{} in {rows}", counted(found, "finding"));
-        return Ok(Check::other("rows", Outcome::Failed, found, SHARED_REMEDY));
+        return Ok(Check::other(CheckName::Rows, Outcome::Failed, found, SHARED_REMEDY));
     }
-    Ok(Check::passed("rows", format!("{rows} can be decrypted and match the audit log")))
+    Ok(Check::passed(CheckName::Rows, format!("{rows} can be decrypted and match the audit log")))
 }

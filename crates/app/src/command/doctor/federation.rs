@@ -1,6 +1,6 @@
 //! Checks of the signing keys of keyless storage access.
 
-use super::{Check, Outcome};
+use super::{Check, CheckName, Outcome};
 use crate::settings::Settings;
 use vault_embed::OpenVault;
 
@@ -9,7 +9,7 @@ const OLD_DAYS: i64 = 180;
 
 /// Checks whether a current signing key exists. Returns `None` without a federation issuer.
 pub(super) async fn keys(settings: &Settings, vault: &OpenVault) -> Option<Check> {
-    const CHECK: &str = "federation";
+    const CHECK: CheckName = CheckName::Federation;
     let issuer = settings.server.federation_issuer.as_ref()?;
     let status = match vault.federation().status(issuer).await {
         Ok(status) => status,

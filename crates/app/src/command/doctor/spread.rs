@@ -1,6 +1,6 @@
 //! Checks of the table distribution on Citus.
 
-use super::{Check, Outcome};
+use super::{Check, CheckName, Outcome};
 use vault_cli::text::counted;
 use vault_diesel::{Distribution, TableDistribution};
 use vault_embed::OpenVault;
@@ -11,7 +11,7 @@ pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
         Ok(None) => Vec::new(),
         Ok(Some(found)) => [Some(places(&found)), unfinished(&found)].into_iter().flatten().collect(),
         Err(error) => {
-            vec![Check { check: "tables", result: Outcome::Failed, found: error.to_string(), remedy: None }]
+            vec![Check { check: CheckName::Tables, result: Outcome::Failed, found: error.to_string(), remedy: None }]
         }
     }
 }
@@ -20,13 +20,13 @@ fn places(found: &Distribution) -> Check {
     if found.is_absent() {
         let text = "the database has the extension Citus, but no table is distributed";
         let remedy = "None if one node is enough. Otherwise stop the servers and run `orgvault migrate --spread`.";
-        return Check::other("tables", Outcome::Warning, text, remedy);
+        return Check::other(CheckName::Tables, Outcome::Warning, text, remedy);
     }
     let misplaced = found.misplaced();
     if !misplaced.is_empty() {
         let text = format!("these tables are not distributed correctly: {}", misplaced.join(", "));
         let remedy = "Stop the servers, back the database up, and run `orgvault migrate --spread`.";
-        return Check::other("tables", Outcome::Failed, text, remedy);
+        return Check::other(CheckName::Tables, Outcome::Failed, text, remedy);
     }
     let of = |is: &dyn Fn(TableDistribution) -> bool| {
         let names = found.tables.iter().filter(|(_, place, _)| is(*place)).map(|(name, _, _)| *name);
@@ -40,23 +40,28 @@ fn places(found: &Distribution) -> Check {
         of(&|place| matches!(place, TableDistribution::Key(..))).join(", "),
         of(&|place| place == TableDistribution::Coordinator).join(", "),
     );
-    Check::passed("tables", text)
+    Check::passed(CheckName::Tables, text)
 }
 
 fn unfinished(found: &Distribution) -> Option<Check> {
     match found.unfinished {
-        Some(0) => Some(Check::passed("transactions", "none is pending")),
+        Some(0) => Some(Check::passed(CheckName::Transactions, "none is pending")),
         Some(count) => {
             let (has, its, holds) = if count == 1 { ("has", "its", "holds") } else { ("have", "their", "hold") };
             let count = counted(u64::try_from(count).unwrap_or(u64::MAX), "transaction");
             let text = format!("{count} {has} been pending for more than two minutes, and {holds} locks on {its} rows");
             let remedy = "The coordinator finishes them once a minute. Check that it runs and reaches every node, or run \
                           `SELECT recover_prepared_transactions()` there.";
-            Some(Check::other("transactions", Outcome::Failed, text, remedy))
+            Some(Check::other(CheckName::Transactions, Outcome::Failed, text, remedy))
         }
         None => {
             let remedy = "Run `orgvault doctor` as the owner of the tables.";
-            Some(Check::other("transactions", Outcome::Skipped, "the nodes do not report pending transactions", remedy))
+            Some(Check::other(
+                CheckName::Transactions,
+                Outcome::Skipped,
+                "the nodes do not report pending transactions",
+                remedy,
+            ))
         }
     }
 }
