@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 66] = [
+pub const POLICY: [Rule; 68] = [
     //                                                                      Anon.   LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -153,6 +153,8 @@ pub const POLICY: [Rule; 66] = [
     rule("GET",    "{base}/account",                  "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("GET",    "{base}/account/sessions",         "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("DELETE", "{base}/account/sessions/{id}",    "204",               "401 401 401 401 401 401 yes yes yes 404"),
+    rule("GET",    "{base}/account/set-aside",        "200",               "401 401 401 401 401 401 yes yes yes yes"),
+    rule("PUT",    "{base}/account/set-aside",        "204",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("POST",   "{base}/account/password",         "invalid-login",     "401 401 401 401 401 401 yes yes yes yes"),
     rule("POST",   "{base}/account/passcode",         "invalid-login",     "401 401 401 401 401 401 yes yes yes yes"),
     rule("POST",   "{base}/account/passcode/confirm", "conflict",          "401 401 401 401 401 401 yes yes yes yes"),

@@ -1611,6 +1611,22 @@ fn overview_lists_what_expires_first() {
     browser.until("the most urgent first", first, &[]);
     browser.see("in 5 hours");
     browser.see("3 more credentials.");
+    browser.press("Set aside…");
+    browser.see("Only for you");
+    browser.choose("Until", "");
+    browser.choose("Date", "2020-01-01");
+    browser.press("Set aside");
+    browser.until("the refusal", "return document.querySelector('.field-error:not(:empty)')?.textContent", &[]);
+    assert_eq!(browser.refusal("Date"), "Must be in the future and at most one year ahead.");
+    browser.choose("Until", "7");
+    browser.press("Set aside");
+    let aside =
+        "return document.querySelector('.concerns:last-of-type li')?.textContent.includes('payroll/most-urgent')";
+    browser.until("what was set aside last", aside, &[]);
+    browser.see("2 more credentials.");
+    let stored = session.call("GET", "/v1/account/set-aside").send().expect(200).json();
+    assert_eq!(stored.as_array().unwrap().len(), 1);
+    browser.press("Show again");
     browser.press("List all");
     let sorted = "return document.querySelector('[aria-sort=ascending]')?.textContent.startsWith('Expires') \
         && document.querySelector('tbody tr a')?.textContent === 'payroll/most-urgent'";

@@ -282,6 +282,7 @@ impl Stage {
             ("POST", "{base}/account/passcode" | "{base}/account/recovery-codes") => {
                 json!({"password": password, "passcode": passcode})
             }
+            ("PUT", "{base}/account/set-aside") => json!({"concern": "expires", "until": null}),
             ("POST", "{base}/account/passcode/confirm") => json!({"passcode": passcode}),
             ("GET" | "DELETE", _) | ("POST", "{base}/logout") => return None,
             ("POST", "{base}/accounts/{id}/unlock" | "{base}/accounts/{id}/re-enrol") => return None,

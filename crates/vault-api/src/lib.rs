@@ -56,7 +56,7 @@ pub use integration::{
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,
-    ProofRequest, ServerAbilities, SessionItem,
+    ProofRequest, ServerAbilities, SessionItem, SetAsideItem, SetAsideRequest,
 };
 pub use probe::ProbeStatus;
 pub use problem::{FieldProblem, Problem, ProblemCode};

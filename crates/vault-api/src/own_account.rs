@@ -83,6 +83,28 @@ pub struct SessionItem {
     pub current: bool,
 }
 
+/// A concern that the caller's own account has set aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetAsideItem {
+    /// Key of the concern.
+    pub concern: String,
+    /// Time at which it is shown again, RFC 3339 in UTC.
+    pub until: String,
+}
+
+/// Sets a concern aside, or shows it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SetAsideRequest {
+    /// Key of the concern, at most 500 bytes. It contains the cause, so that another problem has another key.
+    pub concern: String,
+    /// Time at which it is shown again, RFC 3339, at most one year ahead. `null`, or absent, shows it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
 /// Factors for re-authentication.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

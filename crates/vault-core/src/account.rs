@@ -1,5 +1,9 @@
 //! Accounts: who may log in, to which organization and with which role.
 
+mod set_aside;
+
+pub use set_aside::{ChangeSetAside, ListSetAside, MAX_SET_ASIDE, SetAside, SetAsides};
+
 use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;

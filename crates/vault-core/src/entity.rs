@@ -74,6 +74,8 @@ pub enum Kind {
     Issuer,
     /// The keys of an issuer, under its ID.
     IssuerKeys,
+    /// What an account has set aside on its overview, under its ID.
+    SetAside,
 }
 
 impl Kind {
@@ -83,14 +85,14 @@ impl Kind {
     }
 
     /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because no
-    /// principal changes it.
+    /// principal changes it, or it changes only the view of its user.
     pub const fn recorded(self) -> Option<RecordedRow> {
         Some(match self {
             Self::Integration => RecordedRow::Integration,
             Self::Namespace => RecordedRow::Namespace,
             Self::Receiver => RecordedRow::Receiver,
             Self::Issuer => RecordedRow::Issuer,
-            Self::IssuerKeys => return None,
+            Self::IssuerKeys | Self::SetAside => return None,
         })
     }
 }

@@ -90,6 +90,7 @@ impl Column {
             Self::Entity(Kind::Receiver) => "entity/receiver",
             Self::Entity(Kind::Issuer) => "entity/issuer",
             Self::Entity(Kind::IssuerKeys) => "entity/issuer_keys",
+            Self::Entity(Kind::SetAside) => "entity/set_aside",
         }
     }
 

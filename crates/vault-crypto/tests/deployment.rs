@@ -87,9 +87,12 @@ impl Deployment {
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
         let crypto = keyring.credentials(store.clone());
+        let operations =
+            Operations { store: store.clone(), sealer: Arc::new(keyring.entity_sealer()), digester: digester.clone() };
         let ports = AccountPorts {
             environment: environment.clone(),
             tally: tally.clone(),
+            operations: operations.clone(),
             store: store.clone(),
             hasher: Arc::new(hasher),
             passcodes: Arc::new(keyring.passcodes()),
@@ -110,8 +113,6 @@ impl Deployment {
             digester: digester.clone(),
             opener: Some(crypto.opener),
         };
-        let operations =
-            Operations { store: store.clone(), sealer: Arc::new(keyring.entity_sealer()), digester: digester.clone() };
         Process {
             inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), inspects_with),
             accounts: Accounts::new(keyring.instance(), ports),

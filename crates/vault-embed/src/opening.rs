@@ -261,6 +261,7 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
     let ports = AccountPorts {
         environment: ports.environment.clone(),
         tally: Arc::clone(tally),
+        operations: ports.operations(),
         store: ports.store.accounts.clone(),
         hasher: ports.hasher.clone(),
         passcodes: ports.passcodes.clone(),

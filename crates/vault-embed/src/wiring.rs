@@ -3,7 +3,7 @@
 //! The opener, which decrypts credential data, is an argument of the contexts that require it, because an [`OpenVault`]
 //! does not contain it.
 
-use crate::vault::OpenVault;
+use crate::vault::{OpenVault, Ports};
 use std::sync::Arc;
 use vault_core::federation::FederationIssuer;
 use vault_core::operation::Operations;
@@ -19,12 +19,11 @@ use vault_diesel::Store;
 /// Number of rows that one transaction of a rotation moves on PostgreSQL.
 const POSTGRES_BATCH: usize = 64;
 
-impl OpenVault {
+impl Ports {
     /// Returns what runs operations on the store.
-    fn operations(&self) -> Operations {
-        let ports = &self.ports;
-        let (store, sealer) = (ports.store.rows.clone(), ports.entity_sealer.clone());
-        Operations { store, sealer, digester: ports.digester.clone() }
+    pub(crate) fn operations(&self) -> Operations {
+        let (store, sealer) = (self.store.rows.clone(), self.entity_sealer.clone());
+        Operations { store, sealer, digester: self.digester.clone() }
     }
 }
 
@@ -39,7 +38,7 @@ impl OpenVault {
             ports.store.credentials.clone(),
             ports.sealer.clone(),
             ports.information_opener.clone(),
-            self.operations(),
+            self.ports.operations(),
         )
     }
 }
@@ -50,7 +49,7 @@ impl OpenVault {
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
         let (tally, store) = (self.tally.clone(), ports.store.operator.clone());
-        Operator::new(ports.environment.clone(), tally, store, self.operations(), ports.sealer.clone())
+        Operator::new(ports.environment.clone(), tally, store, self.ports.operations(), ports.sealer.clone())
     }
 }
 
@@ -76,7 +75,7 @@ impl OpenVault {
             information: ports.information_opener.clone(),
             digester: ports.digester.clone(),
         };
-        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), self.operations(), crypto);
+        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), self.ports.operations(), crypto);
         match self.adapter {
             Store::Sqlite(_) => keys,
             // Each row is locked until the transaction ends, and activations of it have to wait.
@@ -97,7 +96,7 @@ impl OpenVault {
             digester: ports.digester.clone(),
             opener,
         };
-        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.operations(), crypto)
+        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.ports.operations(), crypto)
     }
 }
 
@@ -106,13 +105,13 @@ impl OpenVault {
     /// Returns the context for the administration of receivers by admins and operators.
     pub fn receivers(&self) -> Receivers {
         let ports = &self.ports;
-        Receivers::new(ports.environment.clone(), self.operations(), ports.entropy.clone())
+        Receivers::new(ports.environment.clone(), self.ports.operations(), ports.entropy.clone())
     }
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
-        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, self.operations())
+        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, self.ports.operations())
     }
 }
 
@@ -151,7 +150,7 @@ impl OpenVault {
     /// Returns the context for the administration of integrations and namespaces by admins and operators.
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
-        Integrations::new(ports.environment.clone(), self.operations(), ports.entropy.clone())
+        Integrations::new(ports.environment.clone(), self.ports.operations(), ports.entropy.clone())
     }
 
     /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with
@@ -159,6 +158,6 @@ impl OpenVault {
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
         let store = ports.store.activations.clone();
-        Activations::new(ports.environment.clone(), self.tally.clone(), store, self.operations(), opener)
+        Activations::new(ports.environment.clone(), self.tally.clone(), store, self.ports.operations(), opener)
     }
 }

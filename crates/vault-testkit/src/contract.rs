@@ -284,6 +284,7 @@ macro_rules! store_contract {
             }
             own_account {
                 owner_reads_own_account
+                owner_sets_concerns_aside
                 ended_session_cannot_read_account
                 owner_replaces_the_password
                 owner_replaces_the_recovery_codes

@@ -156,6 +156,7 @@ impl<S> FakeVault<S> {
         AccountPorts {
             environment: self.environment.clone(),
             tally: self.tally.clone(),
+            operations: self.operations(),
             store: self.ports.clone(),
             hasher: self.hasher.clone(),
             passcodes: self.passcodes.clone(),

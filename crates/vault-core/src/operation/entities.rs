@@ -1,6 +1,7 @@
 //! Operations on entities of all kinds: rotation and integrity check.
 
 use super::{Access, Failure, Operation, Unit};
+use crate::account::SetAsides;
 use crate::audit::Affected;
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::id::OrganizationId;
@@ -129,6 +130,7 @@ impl Operation for InspectEntity {
                 issuer.map(|issuer| InspectedEntity { is_found: issuer.is_found && keys.is_some(), ..issuer })
             }
             Kind::IssuerKeys => inspect::<IssuerKeySet>(unit, &row).await,
+            Kind::SetAside => inspect::<SetAsides>(unit, &row).await,
         };
         match inspected {
             Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
@@ -184,6 +186,7 @@ impl Operation for InspectLookups {
                     Kind::Receiver => lists::<Receiver>(unit, index, &row).await?,
                     Kind::Issuer => lists::<Issuer>(unit, index, &row).await?,
                     Kind::IssuerKeys => lists::<IssuerKeySet>(unit, index, &row).await?,
+                    Kind::SetAside => lists::<SetAsides>(unit, index, &row).await?,
                 },
                 Err(_) => false,
             };

@@ -312,7 +312,8 @@ impl<'t> Unit<'t> {
         Ok(self.rows.set_hourly_count(organization, subject, counted.plus_one(self.now)).await?)
     }
 
-    /// Commits without an entry, for changes that no principal requested, such as those of a rotation.
+    /// Commits without an entry, for changes that no principal requested, such as those of a rotation, or that change only the
+    /// view of one user.
     pub fn commit_without_entry(&self) {
         self.state().commits = true;
     }

@@ -54,6 +54,7 @@ class Overview extends Page {
       writes,
       admin,
       days: CHART_DAYS,
+      aside: new Map(loaded.aside.map(({ concern, until }) => [concern, until])),
       now,
     });
     const unknown = unknownOf(credentials.rows);
@@ -62,7 +63,7 @@ class Overview extends Page {
       attention(grouped(concerns, now), {
         certain: !unknown.length,
         limits: limitsOf(unknown, credentials.partial),
-        done: () => void this.refresh(),
+        done: (text, undo) => (text ? this.done(text, undo) : this.refresh()),
       }),
       this.#numbers(credentials, integrations, loaded.accounts),
       usage && usage.uses.length + usage.denials.length > 0 && picture(usage),
@@ -166,20 +167,31 @@ class Overview extends Page {
 /** All that the page knows. */
 async function loadKnown() {
   const admin = session.isAdmin();
-  const [credentials, integrations, accounts, namespaces, receivers, usage, { body: own }] = await Promise.all([
-    /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
-    admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
-    admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
-    /** @type {Promise<{rows: import('../parts/api.js').Namespace[], partial: boolean}>} */ (
-      loadAll('/namespaces', SEARCHED)
-    ),
-    admin
-      ? call('GET', '/receivers').then(({ body }) => /** @type {import('../parts/api.js').Receiver[]} */ (body))
-      : [],
-    admin ? loadUsage() : null,
-    call('GET', '/account'),
-  ]);
-  return { credentials, integrations, accounts, namespaces, receivers, usage, own };
+  const [credentials, integrations, accounts, namespaces, receivers, usage, { body: own }, { body: aside }] =
+    await Promise.all([
+      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', SEARCHED)),
+      admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
+      admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
+      /** @type {Promise<{rows: import('../parts/api.js').Namespace[], partial: boolean}>} */ (
+        loadAll('/namespaces', SEARCHED)
+      ),
+      admin
+        ? call('GET', '/receivers').then(({ body }) => /** @type {import('../parts/api.js').Receiver[]} */ (body))
+        : [],
+      admin ? loadUsage() : null,
+      call('GET', '/account'),
+      call('GET', '/account/set-aside'),
+    ]);
+  return {
+    credentials,
+    integrations,
+    accounts,
+    namespaces,
+    receivers,
+    usage,
+    own,
+    aside: /** @type {{concern: string, until: string}[]} */ (aside),
+  };
 }
 
 /**

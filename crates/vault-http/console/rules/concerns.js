@@ -12,17 +12,18 @@ import { rhythm, startOfDay } from './usage.js';
  * @typedef {import('../parts/api.js').Account} Account
  * @typedef {import('../parts/api.js').NamespaceUse} NamespaceUse
  * @typedef {import('../parts/api.js').Holder} Holder
- * @typedef {'broken' | 'today' | 'week' | 'later'} Group
+ * @typedef {'broken' | 'today' | 'week' | 'later' | 'aside'} Group
  * @typedef {string | {name: string, href: string} | {when: 'deadline' | 'relative' | 'until', at: string} | {code: string} | {strong: string}} Part
  * @typedef {{name: string, href: string} | {name: string, check: Credential[]}} Act what can be done: a page, or a check of credentials
  * @typedef {object} Concern
- * @property {string} key names the fact. If it changes, the key does
+ * @property {string} key names the fact with its cause. If it changes or gets worse, the key does. Empty: it cannot be set aside
  * @property {Group} group
  * @property {number} at when it happens or happened
  * @property {Part[]} text
  * @property {string} by who uses it
  * @property {Act[]} acts
  * @property {number} count of the things that it concerns
+ * @property {string} [until] when it is shown again, if it is set aside
  * @typedef {object} Known
  * @property {Credential[]} credentials
  * @property {Integration[]} integrations
@@ -35,6 +36,7 @@ import { rhythm, startOfDay } from './usage.js';
  * @property {boolean} writes whether the user may change credentials
  * @property {boolean} admin
  * @property {number} days that the usage covers
+ * @property {Map<string, string>} aside until when concerns are set aside, by their keys
  * @property {number} now
  */
 
@@ -70,6 +72,7 @@ const GROUPS = [
   { group: 'today', heading: 'Today', kind: 'warn' },
   { group: 'week', heading: 'This week', kind: 'warn' },
   { group: 'later', heading: 'Later', kind: 'plain' },
+  { group: 'aside', heading: 'Set aside', kind: 'plain' },
 ];
 
 /**
@@ -117,7 +120,7 @@ export function urgency(at, now) {
  * @param {Known} known
  */
 export function concernsOf(known) {
-  return [
+  const concerns = [
     ...ofCredentials(known),
     ...ofUnreachable(known),
     ...ofIntegrations(known),
@@ -129,6 +132,21 @@ export function concernsOf(known) {
     ...ofFreezes(known),
     ...ofNotices(known),
   ];
+  return concerns.map((one) => {
+    const until = known.aside.get(one.key);
+    return until ? { ...one, group: /** @type {Group} */ ('aside'), until } : one;
+  });
+}
+
+/**
+ * The start of a day ahead, in this time zone, in RFC 3339.
+ * @param {number} days
+ * @param {number} now
+ */
+export function dayAhead(days, now) {
+  const day = new Date(startOfDay(now));
+  day.setDate(day.getDate() + days);
+  return day.toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
 /**
@@ -185,7 +203,7 @@ function named({ credentials }, row) {
 /**
  * What can be wrong with one credential. `page`: where to act on it.
  * @param {Known} known
- * @returns {{key: string, act: string, page: string, filter: string, is: (row: Credential) => boolean, text: (row: Credential) => Part[], group: (at: number) => Group, at: (row: Credential) => number}[]}
+ * @returns {{key: (row: Credential) => string, act: string, page: string, filter: string, is: (row: Credential) => boolean, text: (row: Credential) => Part[], group: (at: number) => Group, at: (row: Credential) => number}[]}
  */
 function kinds({ now, writes }) {
   const ends = (/** @type {Credential} */ { expires_at: at }) => (at ? Date.parse(at) : Infinity);
@@ -195,17 +213,18 @@ function kinds({ now, writes }) {
     ends(row) > from && ends(row) <= to;
   const [week, month] = [now + WEEK * DAY, now + AHEAD * DAY];
   const soon = (/** @type {number} */ at) => urgency(at, now);
-  const rotate = { key: 'expires', act: 'Rotate', page: '/replace', text: expires, group: soon, at: ends };
+  const rotate = { key: () => 'expires', act: 'Rotate', page: '/replace', text: expires, group: soon, at: ends };
   return [
     {
       ...rotate,
+      key: () => 'expired',
       act: 'Replace',
       filter: 'health=expired&sort=Expires',
       is: (row) => ends(row) <= now,
       group: () => 'broken',
     },
     {
-      key: 'failing',
+      key: ({ health }) => `failing ${health.reason}`,
       act: 'View',
       page: '',
       filter: 'health=failing',
@@ -217,7 +236,7 @@ function kinds({ now, writes }) {
     { ...rotate, filter: 'within=7&sort=Expires', is: ahead(now, week) },
     { ...rotate, filter: 'within=30&sort=Expires', is: ahead(week, month) },
     {
-      key: 'staged',
+      key: () => 'staged',
       act: 'Continue rotation',
       page: '/rotate',
       filter: 'use=rotation',
@@ -236,12 +255,14 @@ function kinds({ now, writes }) {
 function ofCredentials(known) {
   const { credentials, writes, now } = known;
   const found = kinds(known).flatMap(({ key, act, page, filter, is, text, group, at }) => {
-    const rows = credentials.filter(is).toSorted((one, other) => at(one) - at(other));
+    const keyOf = (/** @type {Credential} */ row) => `${key(row)} ${row.id} ${at(row)}`;
+    const isAside = (/** @type {Credential} */ row) => known.aside.has(keyOf(row));
+    const all = credentials.filter(is).toSorted((one, other) => at(one) - at(other));
+    const rows = all.filter((row) => !isAside(row));
     const listed = rows.slice(0, rows.length > EACH + 1 ? EACH : rows.length);
-    const first = rows[0];
-    const shown = listed.map((row) =>
+    const shown = [...listed, ...all.filter(isAside)].map((row) =>
       concern({
-        key: `${key} ${row.id} ${at(row)}`,
+        key: keyOf(row),
         group: group(at(row)),
         at: at(row),
         text: [...named(known, row), ...text(row)],
@@ -253,16 +274,8 @@ function ofCredentials(known) {
         by: usedBy(known, row.namespace),
       }),
     );
-    return first && rows.length > listed.length
-      ? [
-          ...shown,
-          rest(
-            rows.length - listed.length,
-            `more ${filter}`,
-            group(at(/** @type {Credential} */ (rows[EACH]))),
-            filter,
-          ),
-        ]
+    return rows.length > listed.length
+      ? [...shown, rest(rows.length - listed.length, group(at(/** @type {Credential} */ (rows[EACH]))), filter)]
       : shown;
   });
   const idle = writes ? credentials.filter((row) => unused(row, now)) : [];
@@ -270,16 +283,15 @@ function ofCredentials(known) {
 }
 
 /**
- * The row for those of a kind that are not listed.
+ * The row for those of a kind that are not listed. Others could join it, so it cannot be set aside.
  * @param {number} number
- * @param {string} key
  * @param {Group} group
  * @param {string} filter of the list
  * @param {string} [noun]
  */
-function rest(number, key, group, filter, noun = 'more credential') {
+function rest(number, group, filter, noun = 'more credential') {
   return concern({
-    key,
+    key: '',
     group,
     at: group === 'broken' ? -Infinity : Infinity,
     text: [`${count(number, noun)}.`],
@@ -293,10 +305,12 @@ function rest(number, key, group, filter, noun = 'more credential') {
  * @param {Credential[]} idle
  */
 function ofUnused(known, idle) {
+  const since = (/** @type {Credential} */ row) => Date.parse(row.last_activated_at ?? row.created_at);
   if (idle.length > COMMON)
     return [
       concern({
-        key: `unused ${idle.length}`,
+        // Of the next one, the last use is later.
+        key: `unused ${Math.max(...idle.map(since))}`,
         group: 'later',
         at: Infinity,
         text: [`${count(idle.length, 'credential')} have not been used in ${UNUSED_DAYS} days.`],
@@ -306,9 +320,9 @@ function ofUnused(known, idle) {
     ];
   return idle.map((row) =>
     concern({
-      key: `unused ${row.id}`,
+      key: `unused ${row.id} ${since(row)}`,
       group: 'later',
-      at: Date.parse(row.last_activated_at ?? row.created_at),
+      at: since(row),
       text: [
         ...named(known, row),
         ...(row.last_activated_at
@@ -336,7 +350,7 @@ function ofUnreachable(known) {
       : { name: 'List all', href: '#/credentials?health=unreachable' };
     const cause = CAUSES[reason];
     return concern({
-      key: `unreachable ${reason} ${one ? one.id : ''}`,
+      key: `unreachable ${reason} ${at}`, // of the last one that joined
       group: 'week',
       at,
       text: one
@@ -378,7 +392,7 @@ function ofRotations(known) {
     const last = waiting(known.holders.get(id) ?? [])[0];
     const back = other > version;
     return concern({
-      key: `rotation ${id} ${version} ${Boolean(last)}`,
+      key: `rotation ${id} ${version} ${other} ${Boolean(last)}`,
       group: 'week',
       at: Date.parse(until ?? row.updated_at),
       text: [
@@ -400,7 +414,7 @@ function ofRotations(known) {
     });
   });
   const more = openRotations(known.credentials).length - listed.length;
-  return more ? [...shown, rest(more, 'more rotations', 'week', 'use=rotation', 'more rotation')] : shown;
+  return more ? [...shown, rest(more, 'week', 'use=rotation', 'more rotation')] : shown;
 }
 
 /**
@@ -446,6 +460,20 @@ function isOpen({ integration: id, namespace, action, last }, { usage, integrati
   );
 }
 
+/**
+ * The last use after which an integration was denied: further attempts are the same problem until it succeeds.
+ * @param {Known} known
+ * @param {string} id
+ * @param {string | undefined} namespace
+ */
+function lastUse({ usage }, id, namespace) {
+  const uses = usage?.uses.filter((use) => use.integration === id && (!namespace || use.namespace === namespace)) ?? [];
+  return uses
+    .map(({ last_activated_at: at }) => at)
+    .sort()
+    .at(-1);
+}
+
 /** @param {Known} known */
 function ofDenials(known) {
   const denials = known.usage ? deniedIn(known.usage).filter((denial) => isOpen(denial, known)) : [];
@@ -453,7 +481,7 @@ function ofDenials(known) {
     const name = known.integrations.find(({ id: one }) => one === id)?.name ?? id;
     const outside = action === 'activation.refused-outside' && namespace;
     return concern({
-      key: `denied ${id} ${namespace} ${action} ${last}`,
+      key: `denied ${id} ${namespace} ${action} ${lastUse(known, id, namespace)}`,
       group: 'broken',
       at: Date.parse(last),
       text: [
@@ -481,7 +509,7 @@ function ofIntegrations({ integrations, now }) {
     const over = end <= now;
     return [
       concern({
-        key: `integration ${id} ${at}`,
+        key: `integration ${id} ${at} ${over}`,
         group: over ? 'broken' : urgency(end, now),
         at: end,
         text: [
@@ -583,9 +611,9 @@ function ofNotices({ notices, accounts, now }) {
 function ofReceivers({ receivers }) {
   return receivers
     .filter(({ state, last_error: error }) => state === 'failing' || (state === 'disabled' && error))
-    .map(({ id, url, to, state }) =>
+    .map(({ id, url, to, state, last_delivered_at: at }) =>
       concern({
-        key: `receiver ${id} ${state}`,
+        key: `receiver ${id} ${state} ${at}`,
         group: 'broken',
         at: 0,
         text: [

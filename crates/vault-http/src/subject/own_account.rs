@@ -7,6 +7,7 @@ use crate::extract::Id;
 use crate::extract::NoEntityTag;
 use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
+use crate::query::optional_time;
 use crate::respond::{JsonResult, NoContent, no_content, ok, time_text};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::http::header;
@@ -14,8 +15,10 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use vault_api::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, LoginRequest, LoginResponse, NewPasscode,
-    NewRecoveryCodes, OwnAccount, ProofRequest, ServerAbilities, SessionItem, TOKEN_TYPE,
+    NewRecoveryCodes, OwnAccount, ProofRequest, ServerAbilities, SessionItem, SetAsideItem, SetAsideRequest,
+    TOKEN_TYPE,
 };
+use vault_core::account::SetAside;
 use vault_core::id::SessionId;
 use vault_core::network::Network;
 use vault_core::notice::{Notice, NoticeCode};
@@ -31,6 +34,8 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         route("GET", "{base}/account", "show-account", own, show),
         route("GET", "{base}/account/sessions", "list-sessions", own, sessions),
         route("DELETE", "{base}/account/sessions/{id}", "end-session", own, end_session),
+        route("GET", "{base}/account/set-aside", "list-set-aside", own, set_aside),
+        route("PUT", "{base}/account/set-aside", "change-set-aside", own, change_set_aside),
         route("POST", "{base}/account/password", "change-password", own, change_password),
         route("POST", "{base}/account/passcode", "replace-passcode", own, replace_passcode),
         route("POST", "{base}/account/passcode/confirm", "confirm-passcode", own, confirm_passcode),
@@ -96,6 +101,21 @@ async fn sessions(caller: Owner, api: Data<PublicApi>) -> JsonResult<Vec<Session
 async fn end_session(caller: Owner, api: Data<PublicApi>, Id(id): Id<SessionId>, _: NoEntityTag) -> NoContent {
     let accounts = api.parts.accounts.for_request(caller.origin);
     caller.run(|session| async move { accounts.end_session(&session, id).await }).await.map(no_content)
+}
+
+async fn set_aside(caller: Owner, api: Data<PublicApi>) -> JsonResult<Vec<SetAsideItem>> {
+    let accounts = api.parts.accounts.for_request(caller.origin);
+    let listed = caller.run(|session| async move { accounts.set_aside(&session).await }).await?;
+    let item = |SetAside { concern, until }| SetAsideItem { concern, until: time_text(until) };
+    ok(listed.into_iter().map(item).collect())
+}
+
+async fn change_set_aside(caller: Owner, api: Data<PublicApi>, Body(body): Body<SetAsideRequest>) -> NoContent {
+    let SetAsideRequest { concern, until } = body;
+    let until = optional_time(until.as_deref(), "/until").map_err(|error| ProblemResponse::fields(vec![error]))?;
+    let accounts = api.parts.accounts.for_request(caller.origin);
+    let change = |session| async move { accounts.change_set_aside(&session, concern, until).await };
+    caller.run(change).await.map(no_content)
 }
 
 async fn change_password(caller: Owner, api: Data<PublicApi>, Body(body): Body<ChangePasswordRequest>) -> NoContent {

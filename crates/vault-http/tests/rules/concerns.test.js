@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { concernsOf, grouped, urgency } from '../../console/rules/concerns.js';
+import { concernsOf, dayAhead, grouped, urgency } from '../../console/rules/concerns.js';
 
 process.env.TZ = 'UTC';
 const NOW = Date.parse('2026-11-28T12:00:00Z');
@@ -34,6 +34,7 @@ const known = (more) => ({
   writes: true,
   admin: true,
   days: 30,
+  aside: new Map(),
   now: NOW,
   ...more,
 });
@@ -117,4 +118,48 @@ test('a frozen namespace is broken now', () => {
 test('unused credentials are one row', () => {
   const credentials = Array.from({ length: 12 }, () => credential({ created_at: at(-100) }));
   assert.deepEqual(shown({ credentials }), [['Later', 12, ['12 credentials have not been used in 90 days.']]]);
+});
+
+test('what is set aside is shown again if it gets worse or happens again', () => {
+  const later = at(300);
+  /** Sets everything aside, and returns the groups after a change. */
+  const after = (before, change) => {
+    const aside = new Map(concernsOf(known(before)).map(({ key }) => [key, later]));
+    return shown({ ...before, ...change, aside }).map(([heading]) => heading);
+  };
+  const row = credential({ expires_at: at(2) });
+  const receiver = { id: 'r', url: 'https://hooks', state: 'failing', last_delivered_at: at(-2) };
+  const denial = {
+    integration: 'i',
+    namespace: 'n',
+    action: 'activation.refused-token',
+    denied: 1,
+    last_denied_at: at(-0.2),
+  };
+  const use = { integration: 'i', namespace: 'n', last_activated_at: at(-1), activations: 1, silent: false };
+  const usage = { uses: [], denials: [denial] };
+  const integrations = [{ id: 'i', name: 'job', namespaces: ['n'], state: 'active' }];
+  const denied = { integrations, usage };
+  const cases = [
+    [{ credentials: [row] }, {}, 'Set aside'],
+    [{ credentials: [row] }, { credentials: [{ ...row, expires_at: at(1) }] }, 'This week'],
+    [{ credentials: [row] }, { now: Date.parse(at(3)) }, 'Broken now'],
+    [{ integrations: [{ id: 'i', name: 'job', expires_at: at(2) }] }, { now: Date.parse(at(3)) }, 'Broken now'],
+    [{ credentials: [failing('dns')] }, { credentials: [failing('tls')] }, 'This week'],
+    [{ receivers: [receiver] }, { receivers: [{ ...receiver, last_delivered_at: at(-1) }] }, 'Broken now'],
+    [denied, { usage: { ...usage, denials: [{ ...denial, denied: 9, last_denied_at: at(0) }] } }, 'Set aside'],
+    [denied, { usage: { ...usage, uses: [use] } }, 'Broken now'],
+  ];
+  for (const [before, change, heading] of cases) assert.deepEqual(after(before, change), [heading]);
+});
+
+test('what is set aside leaves its place to others, and the row for others cannot be set aside', () => {
+  const credentials = Array.from({ length: 9 }, () => credential({ expires_at: at(2) }));
+  const keys = concernsOf(known({ credentials })).map(({ key }) => key);
+  assert.equal(keys.at(-1), '');
+  const aside = new Map(keys.slice(0, 3).map((key) => [key, at(5)]));
+  const [week, group] = shown({ credentials, aside });
+  assert.deepEqual([week[1], week[2].length], [6, 6]);
+  assert.deepEqual([group[0], group[1]], ['Set aside', 3]);
+  assert.deepEqual([dayAhead(1, NOW), dayAhead(7, NOW)], ['2026-11-29T00:00:00Z', '2026-12-05T00:00:00Z']);
 });

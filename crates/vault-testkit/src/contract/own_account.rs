@@ -7,11 +7,12 @@ use super::tools::{Settled, conclude, race};
 use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
-use vault_core::Command;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountState, ChangeSetAside, ListSetAside, MAX_SET_ASIDE};
 use vault_core::audit::AuditAction;
+use vault_core::entity::{EntityKey, Kind};
 use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::notice::NoticeCode;
+use vault_core::operation::InspectEntity;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AttemptOutcome, ConfirmPasscode, FinishAccountAttempt, LoginRefusal, OwnChange, Reservation,
@@ -19,6 +20,7 @@ use vault_core::port::{
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
+use vault_core::{Command, Error, Refusal};
 
 /// The user sees address, organization, the time of the passcode enrolment and the number of remaining recovery codes.
 pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
@@ -38,6 +40,51 @@ pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
     let own = world.own_account(&session).await;
     let left = u32::try_from(again.recovery_codes.len() - 1).unwrap();
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (created.plus_seconds(10), left));
+}
+
+/// What a user sets aside is shown to no other user, expires, is limited, and is deleted with the account. No entry records it.
+pub async fn owner_sets_concerns_aside(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
+    let (session, other) = (world.log_in(&holder).await, world.log_in(&colleague).await);
+    let entries = world.audit_length().await;
+    let principal = Principal::Session(session.clone());
+    let set = async |concern: &str, seconds: Option<i64>| {
+        let until = seconds.map(|seconds| world.now().plus_seconds(seconds));
+        let change = ChangeSetAside { session: session.clone(), concern: concern.to_owned(), until };
+        world.operate(&principal, change).await
+    };
+    let listed = async |session: &SessionPrincipal| -> Vec<String> {
+        let principal = Principal::Session(session.clone());
+        let listed = world.operate(&principal, ListSetAside(session.clone())).await.unwrap();
+        listed.into_iter().map(|one| one.concern).collect()
+    };
+    for (concern, seconds) in [("first", 60), ("second", 60), ("first", 600), ("third", 600)] {
+        set(concern, Some(seconds)).await.unwrap();
+    }
+    assert_eq!(listed(&session).await, ["second", "first", "third"]);
+    assert_eq!(listed(&other).await, [""; 0]);
+    world.clock.advance_seconds(60);
+    assert_eq!(listed(&session).await, ["first", "third"]);
+    set("first", None).await.unwrap();
+    assert_eq!(listed(&session).await, ["third"]);
+
+    let year = 366 * 86_400;
+    let long = "x".repeat(501);
+    for (concern, seconds) in [("", 60), (long.as_str(), 60), ("a\n", 60), ("a", 0), ("a", year + 1)] {
+        assert!(matches!(set(concern, Some(seconds)).await, Err(Error::Invalid(_))), "{concern:?} {seconds}");
+    }
+    for number in 1..MAX_SET_ASIDE {
+        set(&format!("concern {number}"), Some(year)).await.unwrap();
+    }
+    let full = Err(Refusal::LimitReached { what: "concerns set aside", limit: 200 });
+    assert_eq!(set("one more", Some(60)).await.decided(), full);
+    assert_eq!(world.audit_length().await, entries);
+
+    let row = EntityKey { organization: world.organization, kind: Kind::SetAside, id: *session.account.as_uuid() };
+    assert!(world.operate(&Principal::Operator, InspectEntity(row)).await.unwrap().is_some_and(|row| row.is_ok()));
+    world.change(&holder, AccountChange::Delete).await;
+    assert_eq!(world.operate(&Principal::Operator, InspectEntity(row)).await.unwrap(), None);
 }
 
 /// A session that is no longer valid sees nothing of its account and confirms nothing.

@@ -8,6 +8,7 @@ use vault_core::account::{
     ACCOUNT_LIMIT_REACHED, Account, AccountRights, ListedAccount, SignedAccount, takes_last_admin,
 };
 use vault_core::digest::Digest;
+use vault_core::entity::Kind;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::NoticeCode;
 use vault_core::port::{
@@ -225,6 +226,7 @@ fn apply(state: &mut State, account: AccountId, payload: ChangeAccount, now: Tim
             state.accounts.remove(&account);
             state.invitations.remove(&account);
             state.idempotency.retain(|(_, owner, _), _| *owner != account);
+            state.entities.retain(|(_, kind, id), _| (*kind, id) != (Kind::SetAside.as_str(), account.as_uuid()));
         }
     }
 }

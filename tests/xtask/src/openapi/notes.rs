@@ -118,6 +118,11 @@ pub(crate) const NOTES: &[(&str, &str)] = &[
          was disabled. 409 `address-in-use` if the address got an account through an invitation of another organization.",
     ),
     (
+        "change-set-aside",
+        "Changes only the caller's own view, so it is not audited. `until` is at most one year ahead. 422 `limit-reached` if 200 \
+         concerns are set aside.",
+    ),
+    (
         "show-account",
         "`code` of a notice is `login-locked`, `passcode-disabled`, `re-enrolled`, `colleague-re-enrolled` (for admins, with \
          the `account`), `recovery-code-used` or `recovery-codes-low`. Notices are listed for 90 days, newest first.",

@@ -193,6 +193,12 @@ operations! {
     "show-account", "Own account", "Show your own account", Member, [], none() => 200 One(one::<OwnAccount>()), [];
     "list-sessions", "Own account", "List your own sessions", Member, [], none() => 200 List(one::<SessionItem>()), [];
     "end-session", "Own account", "Revoke one of your own sessions", Member, [], none() => 204 Nothing, [NotFound];
+    "list-set-aside", "Own account", "List what you have set aside on the overview of the console", Member, [],
+        none() => 200 List(one::<SetAsideItem>()), [];
+    "change-set-aside", "Own account", "Set a row of the console's overview aside until a time, or show it again", Member,
+        [],
+        takes::<SetAsideRequest>(|| json!({"concern": "expires 0198f7c2", "until": "2026-12-01T00:00:00Z"}))
+        => 204 Nothing, [LimitReached];
     "change-password", "Own account", "Change your password", Member, [],
         takes::<ChangePasswordRequest>(|| json!({"password": "correct horse battery", "passcode": "123456",
             "new_password": "staple correct horse"}))

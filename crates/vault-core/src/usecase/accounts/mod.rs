@@ -41,6 +41,7 @@ use crate::audit::Origin;
 use crate::digest::{DigestPurpose, LookupDigests};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
+use crate::operation::Operations;
 use crate::port::{
     AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, ReservedAccount, TokenIssuer,
 };
@@ -54,6 +55,8 @@ pub struct AccountPorts {
     pub environment: Environment,
     /// Counts refused logins that are not counted as attempts.
     pub tally: Arc<AuditTally>,
+    /// Runs operations.
+    pub operations: Operations,
     /// The store.
     pub store: Arc<dyn AccountStore>,
     /// Hashes passwords.
@@ -75,6 +78,7 @@ pub struct Accounts {
     max_ttl: u32,
     environment: Environment,
     tally: Arc<AuditTally>,
+    operations: Operations,
     store: Arc<dyn AccountStore>,
     hasher: Arc<dyn PasswordHasher>,
     passcodes: Arc<dyn PasscodeVerifier>,
@@ -88,12 +92,14 @@ pub struct Accounts {
 impl Accounts {
     /// Creates the context for the instance `instance`, which all access tokens name.
     pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
-        let AccountPorts { environment, tally, store, hasher, passcodes, tokens, digester, entropy } = ports;
+        let AccountPorts { environment, tally, operations, store, hasher, passcodes, tokens, digester, entropy } =
+            ports;
         Self {
             instance,
             max_ttl: Ttl::MAX,
             environment,
             tally,
+            operations,
             store,
             hasher,
             passcodes,

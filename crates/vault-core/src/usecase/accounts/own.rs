@@ -1,12 +1,13 @@
 //! Reads of the caller's own account.
 
 use super::Accounts;
+use crate::account::{ChangeSetAside, ListSetAside, SetAside};
 use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::id::AccountId;
 use crate::notice::{Notice, notices};
 use crate::organization::OrganizationName;
-use crate::principal::SessionPrincipal;
+use crate::principal::{Principal, SessionPrincipal};
 use crate::role::Role;
 use crate::time::Timestamp;
 
@@ -46,5 +47,28 @@ impl Accounts {
             recovery_codes_left: found.recovery_codes_left,
             notices: notices(&found.notices, found.recovery_codes_left, self.environment.now()),
         })
+    }
+
+    /// Returns what the principal's account has set aside on its overview.
+    ///
+    /// # Errors
+    /// [`Error::Denied`], or the store failed.
+    pub async fn set_aside(&self, principal: &SessionPrincipal) -> Result<Vec<SetAside>, Error> {
+        let session = Principal::Session(principal.clone());
+        self.operations.run(&self.environment, &session, ListSetAside(principal.clone())).await
+    }
+
+    /// Sets a concern aside on the overview of the principal's account until a time, or shows it again.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], [`Refusal::LimitReached`](crate::Refusal::LimitReached), [`Error::Denied`], or the store failed.
+    pub async fn change_set_aside(
+        &self,
+        principal: &SessionPrincipal,
+        concern: String,
+        until: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let change = ChangeSetAside { session: principal.clone(), concern, until };
+        self.operations.run(&self.environment, &Principal::Session(principal.clone()), change).await
     }
 }
