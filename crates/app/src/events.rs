@@ -169,6 +169,6 @@ mod tests {
             crate::backups::describe();
             crate::federation::begin_exchanges();
         });
-        hold_table(&path, "| Metric of the vault | Labels | Meaning |\n|---|---|---|\n", &rows);
+        hold_table(&path, "| Metric of the vault | Meaning |\n|---|---|\n", &rows);
     }
 }

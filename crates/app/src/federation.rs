@@ -47,7 +47,8 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(
         AGE,
         metrics::Unit::Seconds,
-        "Time since the signing key entered its `state`: `next`, `current`; 0 without such a key. Only with `--federation-issuer`"
+        "Time since the signing key entered its `state`: `next`, `current`; 0 without such a key. Only with \
+         `--federation-issuer`"
     );
     metrics::describe_gauge!(
         PUBLISHED,

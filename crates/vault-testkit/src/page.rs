@@ -73,7 +73,7 @@ impl Recorder for Metrics {
     }
 }
 
-/// Returns a row for each metric that `register` describes: its name, the values of its labels, and its description.
+/// Returns a row for each metric that `register` describes: its name, its description, and the values of its labels.
 /// The values of the labels in `open` are not listed.
 ///
 /// # Panics
@@ -85,10 +85,10 @@ pub fn metric_rows(open: &[&str], register: impl FnOnce()) -> String {
     let rows = descriptions.iter().map(|(name, text)| {
         let labels = labels.remove(name).unwrap_or_default();
         let labels = labels.into_iter().map(|(label, values)| match open.contains(&&*label) {
-            true => format!("`{label}`"),
-            false => format!("`{label}`: {}", values.into_iter().collect::<Vec<_>>().join(", ")),
+            true => format!(". Label `{label}`"),
+            false => format!(". Label `{label}`: {}", values.into_iter().collect::<Vec<_>>().join(", ")),
         });
-        format!("| `{name}` | {} | {text} |\n", labels.collect::<Vec<_>>().join("; "))
+        format!("| `{name}` | {text}{} |\n", labels.collect::<String>())
     });
     let rows = rows.collect();
     assert!(labels.is_empty(), "series without a description: {labels:?}");

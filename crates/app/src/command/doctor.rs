@@ -47,22 +47,21 @@ impl Outcome {
 }
 
 macro_rules! checks {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, $passes:literal;)*) => {
-        /// The checks.
+    ($($name:ident = $text:literal, $passes:literal;)*) => {
+        /// The checks. The second text of each is its condition, for the reference.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         enum CheckName {
-            $($(#[$doc])* $name,)*
+            $($name,)*
         }
 
         impl CheckName {
+            #[cfg(test)]
+            const CONDITIONS: &[(&str, &str)] = &[$(($text, $passes)),*];
+
             const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
         }
-
-        /// Name and condition of each check, for the reference.
-        #[cfg(test)]
-        const CHECKS: &[(&str, &str)] = &[$(($text, $passes)),*];
     };
 }
 
@@ -70,24 +69,22 @@ checks! {
     Vault = "vault", "The root key opens the vault, and the schema is current";
     Directory = "directory", "Other users cannot read the data directory";
     RootKey = "root-key", "The root key is neither in the data directory nor on the disk of the embedded database";
-    /// Only with an outgoing proxy.
     EgressProxy = "egress-proxy", "With `--egress-proxy`: the proxy accepts connections, and its certificate is trusted";
-    Clock = "clock", "The clock differs from PostgreSQL's by less than 2 s. With the embedded database: systemd-timesyncd has synchronized it";
+    Clock = "clock",
+        "The clock differs from PostgreSQL's by less than 2 s. Embedded database: systemd-timesyncd has synchronized it";
     Keys = "keys", "No organization key is near its use limit";
-    /// Only with a federation issuer.
-    Federation = "federation", "With `--federation-issuer`: a signing key is current, published and at most 180 days old";
+    Federation = "federation",
+        "With `--federation-issuer`: a signing key is current, published and at most 180 days old";
     AuditSink = "audit-sink", "The position of the delivery to `--audit-sink` was not modified";
     Backups = "backups", "With `--backup-every`: the newest scheduled backup is not overdue";
-    /// Only on Citus.
     Tables = "tables", "On Citus: the tables are distributed, and every worker has the metadata of the cluster";
-    /// Only on Citus.
     Transactions = "transactions", "On Citus: no prepared transaction is older than two minutes";
-    /// Only with `--deep`, and the embedded database.
-    Pages = "pages", "With `--deep`, embedded database: every page of the file is unchanged since the service wrote it";
-    /// Only with `--deep`.
+    Pages = "pages",
+        "With `--deep`, embedded database: every page of the file is unchanged since the service wrote it";
     Audit = "audit", "With `--deep`: the audit log is unchanged up to the checkpoint of the anchor";
-    /// Only with `--deep`.
-    Rows = "rows", "With `--deep`: all stored data can be decrypted in its row, and no protected row was changed, moved, restored or deleted outside the service";
+    Rows = "rows",
+        "With `--deep`: all stored data can be decrypted in its row, and no protected row was changed, moved, restored \
+         or deleted outside the service";
 }
 
 impl Serialize for CheckName {
@@ -376,7 +373,7 @@ mod tests {
     #[test]
     fn check_reference_matches_declarations() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/doctor.md");
-        let rows = CHECKS.iter().fold(String::new(), |mut rows, (name, passes)| {
+        let rows = CheckName::CONDITIONS.iter().fold(String::new(), |mut rows, (name, passes)| {
             let _ = writeln!(rows, "| `{name}` | {passes} |");
             rows
         });
