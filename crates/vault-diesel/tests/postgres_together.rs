@@ -16,11 +16,12 @@ use tokio::net::{UnixListener, UnixStream};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
+use vault_core::integration::CreateIntegration;
 use vault_core::port::{
     CredentialChange, CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential, SessionRepository as _,
     StoreError,
 };
-use vault_core::principal::Denial;
+use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Refusal};
 use vault_diesel::{PostgresSettings, PostgresStore};
@@ -167,6 +168,36 @@ async fn queued_writes_share_a_transaction() {
         let left = format!("SELECT count(*) FROM {table} WHERE organization_id = '{of}'");
         assert_eq!(query(&scene.address, &left), "0", "{table}");
     }
+}
+
+/// One that is refused after it wrote is rolled back, and no other.
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_operations_share_a_transaction() {
+    let scene = Scene::new().await;
+    let mut creations: Vec<_> = (0..20).map(|_| scene.world.new_integration()).collect();
+    let run = |creations: Vec<CreateIntegration>| {
+        let run = |create| scene.world.running(&scene.store, Principal::Operator, create).map(Ok).boxed();
+        creations.into_iter().map(run).collect()
+    };
+    let created = scene.hold_up(run(creations.clone()), async |_| {}).await;
+    assert!(created.into_iter().flatten().all(|created| created.is_ok()));
+    let rows = |what: &str| {
+        let sql = format!("SELECT {what} FROM entities WHERE organization_id = '{}'", scene.world.organization);
+        query(&scene.address, &sql)
+    };
+    // The first was the only one when it started.
+    assert_eq!(rows("count(*) || ' in ' || count(DISTINCT xmin::text)"), "20 in 2");
+
+    for create in &mut creations {
+        *create = CreateIntegration { integration: create.integration.clone(), ..scene.world.new_integration() };
+    }
+    creations.splice(10..11, [scene.world.new_integration()]);
+    let outcomes = scene.hold_up(run(creations), async |_| {}).await;
+    let created = outcomes.into_iter().flatten().filter(|outcome| outcome.is_ok()).count();
+    assert_eq!(
+        (created, rows("count(*)"), scene.audited("integration.created")),
+        (1, "21".to_owned(), "21".to_owned())
+    );
 }
 
 /// There is one connection. While the first organization uses it, the others wait, and then share a transaction.

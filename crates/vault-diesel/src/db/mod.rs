@@ -21,6 +21,7 @@ mod value;
 
 pub(crate) use backend::Db;
 pub(crate) use fragments::{KeyShare, Lock, Share, Unlocked, Update, exists_row_by_row, locked, narrow, without_index};
+pub(crate) use insert::Pending;
 pub(crate) use parts::Parts;
 pub(crate) use tx::{OpenTx, Reply, Tx};
 pub(crate) use value::DbValue;

@@ -14,7 +14,7 @@ mod store;
 pub use store::{Store, StorePorts};
 
 use crate::failure::Reports;
-use crate::postgres::{DistributionError, Queued};
+use crate::postgres::{DistributionError, QueuedCommand};
 use crate::transaction::{Read, Transaction};
 use async_trait::async_trait;
 use std::fmt;
@@ -72,7 +72,7 @@ pub(crate) trait Database: Send + Sync + 'static {
     }
 
     /// Runs a command in one transaction with queued commands of its kind.
-    fn write_together<A: Queued>(
+    fn write_together<A: QueuedCommand>(
         &self,
         command: Command<A>,
     ) -> impl Future<Output = Result<A::Outcome, StoreError>> + Send;

@@ -4,20 +4,23 @@ use super::connections::{Connections, Failed, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
 use super::spread::DistributionError;
-use super::write_queue::WriteQueue;
-use crate::failure::Reports;
+use super::write_queue::{Queued, RanAll, WriteQueue};
+use crate::db::{OpenTx as _, Pending};
+use crate::failure::{Failure, Reports};
 use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
 use crate::rows::Operating;
-use crate::transaction::batch::Batch;
+use crate::transaction::batch::{Batch, BatchOutcome};
 use crate::transaction::work::{Calling, Finished as _, Reading, Work, Writing};
 use crate::transaction::{End, Ended, Read, Transaction};
+use diesel::result::Error as SqlError;
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Instrument as _, Span};
 use vault_core::Command;
+use vault_core::entity::OF_INSTANCE;
 use vault_core::id::OrganizationId;
 use vault_core::operation::{self, Access};
 use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
@@ -36,17 +39,18 @@ pub struct Postgres {
     reports: Arc<Reports>,
 }
 
-/// Queues of commands that share transactions.
+/// Queues of operations and commands that share transactions.
 struct WriteQueues {
-    saves: Arc<WriteQueue<SaveCredential>>,
-    changes: Arc<WriteQueue<ChangeCredential>>,
-    deletes: Arc<WriteQueue<DeleteCredential>>,
+    operations: Arc<WriteQueue<Operating>>,
+    saves: Arc<WriteQueue<Command<SaveCredential>>>,
+    changes: Arc<WriteQueue<Command<ChangeCredential>>>,
+    deletes: Arc<WriteQueue<Command<DeleteCredential>>>,
 }
 
 /// A command that shares a transaction with queued commands of its kind.
-pub(crate) trait Queued: Batch {
+pub(crate) trait QueuedCommand: Batch {
     /// Returns the queue of this kind.
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>>;
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>>;
 
     /// Returns the approximate size of the command in bytes.
     fn size(&self) -> usize {
@@ -54,8 +58,8 @@ pub(crate) trait Queued: Batch {
     }
 }
 
-impl Queued for SaveCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
+impl QueuedCommand for SaveCredential {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
         &store.queues.saves
     }
 
@@ -65,8 +69,8 @@ impl Queued for SaveCredential {
     }
 }
 
-impl Queued for ChangeCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
+impl QueuedCommand for ChangeCredential {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
         &store.queues.changes
     }
 
@@ -76,9 +80,76 @@ impl Queued for ChangeCredential {
     }
 }
 
-impl Queued for DeleteCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Self>> {
+impl QueuedCommand for DeleteCredential {
+    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
         &store.queues.deletes
+    }
+}
+
+impl<A: QueuedCommand> Queued for Command<A> {
+    type Ran = Result<A::Outcome, Failure>;
+    type Answer = A::Outcome;
+
+    fn organization(&self) -> OrganizationId {
+        self.payload.organization()
+    }
+
+    fn size(&self) -> usize {
+        self.payload.size()
+    }
+
+    fn run_all<'c>(
+        mut connection: &'c AsyncPgConnection,
+        organization: OrganizationId,
+        works: &'c mut [Self],
+        _is_only: bool,
+    ) -> BoxFuture<'c, Result<RanAll<Self::Ran>, Failure>> {
+        Box::pin(async move {
+            let BatchOutcome { answers, written } = A::decide_all(&connection.tx(), organization, works).await?;
+            Ok(RanAll { each: answers, commits: written })
+        })
+    }
+
+    fn answer(self, ran: Self::Ran) -> Result<A::Outcome, StoreError> {
+        ran.map_err(|failure| failure.into_store_error(classify))
+    }
+}
+
+impl Queued for Operating {
+    type Ran = ();
+    type Answer = Box<dyn operation::Work>;
+
+    fn organization(&self) -> OrganizationId {
+        self.0.organization().unwrap_or(OF_INSTANCE)
+    }
+
+    fn run_all<'c>(
+        mut connection: &'c AsyncPgConnection,
+        organization: OrganizationId,
+        works: &'c mut [Self],
+        is_only: bool,
+    ) -> BoxFuture<'c, Result<RanAll<()>, Failure>> {
+        Box::pin(async move {
+            let pending = Pending::default();
+            let collects = works.len() > 1 && organization != OF_INSTANCE;
+            let mut all = RanAll { each: Vec::with_capacity(works.len()), commits: false };
+            for work in works {
+                let tx = connection.tx();
+                match work.run_in(if collects { tx.collecting(&pending) } else { tx }).await? {
+                    End::Commit => all.commits = true,
+                    // Only a transaction that it does not share can be rolled back for it.
+                    End::RollBack if !is_only => return Err(Failure::Sql(SqlError::RollbackTransaction)),
+                    End::RollBack | End::Unchanged => {}
+                }
+                all.each.push(());
+            }
+            connection.tx().collecting(&pending).insert_all_pending().await?;
+            Ok(all)
+        })
+    }
+
+    fn answer(self, (): ()) -> Result<Self::Answer, StoreError> {
+        Ok(self.0)
     }
 }
 
@@ -92,6 +163,7 @@ impl PostgresStore {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
         let queues = WriteQueues {
+            operations: WriteQueue::new(&connections),
             saves: WriteQueue::new(&connections),
             changes: WriteQueue::new(&connections),
             deletes: WriteQueue::new(&connections),
@@ -111,8 +183,9 @@ impl PostgresStore {
 
     /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
-        let WriteQueues { saves, changes, deletes } = &self.queues;
-        self.connections.busy(saves.waiting_count() + changes.waiting_count() + deletes.waiting_count())
+        let WriteQueues { operations, saves, changes, deletes } = &self.queues;
+        let commands = saves.waiting_count() + changes.waiting_count() + deletes.waiting_count();
+        self.connections.busy(operations.waiting_count() + commands)
     }
 }
 
@@ -203,8 +276,8 @@ impl Database for Postgres {
         work.outcome(classify)
     }
 
-    async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::queue(self).decide(command).instrument(writing::<Command<A>>()).await)
+    async fn write_together<A: QueuedCommand>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.reports.seen(A::queue(self).run(command).instrument(writing::<Command<A>>()).await)
     }
 
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
@@ -228,9 +301,12 @@ impl Database for Postgres {
         let (access, organization) = (work.access(), work.organization());
         let span = operating(&*work);
         let mut work = Operating(work);
-        match access {
-            Access::Read => self.read(organization, &mut work, span).await?,
-            Access::Write => self.write(organization, &mut work, span).await?,
+        match (access, organization) {
+            (Access::Write, Some(_)) => {
+                return self.reports.seen(self.queues.operations.run(work).instrument(span).await);
+            }
+            (Access::Write, None) => self.write(None, &mut work, span).await?,
+            (Access::Read, _) => self.read(organization, &mut work, span).await?,
         }
         work.outcome(classify)
     }

@@ -1,17 +1,13 @@
-//! Queues of commands of one kind that share transactions. The rate of durable writes increases with load, because a
-//! command does not wait for the commit of the previous one. A single command is a batch of one.
+//! Queues of works of one kind, commands or operations, that share transactions. The rate of durable writes increases with load,
+//! because a work does not wait for the commit of the previous one. A single work is a batch of one.
 //!
-//! A transaction includes the commands queued when its connection is available. Organizations are served round-robin and get
+//! A transaction includes the works queued when its connection is available. Organizations are served round-robin and get
 //! equal shares of it, so the writes of one do not delay those of another. Each organization is in at most one
 //! transaction at a time, because a second one would only wait for the locks of the first.
 
 use super::connections::{Connections, Failed, Taken, Timeout};
-use super::severity::classify;
-use super::store::Queued;
-use crate::db::OpenTx as _;
 use crate::failure::{Failure, fault, unavailable};
 use crate::transaction::End;
-use crate::transaction::batch::BatchOutcome;
 use crate::transaction::work::Work;
 use diesel_async::AsyncPgConnection;
 use futures_util::future::BoxFuture;
@@ -19,18 +15,53 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Event, RetryReason, StoreError};
 
-/// Maximum number of commands in one transaction.
+/// Maximum number of works in one transaction.
 const LARGEST_BATCH: usize = 64;
-/// Maximum size of a transaction in bytes, unless its first command is larger.
+/// Maximum size of a transaction in bytes, unless its first work is larger.
 const LARGEST_SIZE: usize = 1024 * 1024;
-/// Maximum number of queued commands of all organizations.
+/// Maximum number of queued works of all organizations.
 const LONGEST_QUEUE: usize = 4_096;
 
-/// Queue of commands of one kind.
+/// A work that shares a transaction with queued works of its kind.
+pub(crate) trait Queued: Send + Sized + 'static {
+    /// What a run leaves, besides the work.
+    type Ran: Send;
+    /// What its caller gets.
+    type Answer: Send + 'static;
+
+    /// Its organization.
+    fn organization(&self) -> OrganizationId;
+
+    /// Returns its approximate size in bytes.
+    fn size(&self) -> usize {
+        0
+    }
+
+    /// Runs works of one organization, in the order of their arrival. Run again, they replace what they left. `is_only` if the
+    /// transaction has no other work. An error is one of the transaction: then none of them may commit.
+    fn run_all<'c>(
+        connection: &'c AsyncPgConnection,
+        organization: OrganizationId,
+        works: &'c mut [Self],
+        is_only: bool,
+    ) -> BoxFuture<'c, Result<RanAll<Self::Ran>, Failure>>;
+
+    /// Returns the answer after the commit.
+    fn answer(self, ran: Self::Ran) -> Result<Self::Answer, StoreError>;
+}
+
+/// What works of one organization left.
+pub(crate) struct RanAll<R> {
+    /// What each left, in their order.
+    pub(crate) each: Vec<R>,
+    /// Whether anything is to be committed.
+    pub(crate) commits: bool,
+}
+
+/// Queue of works of one kind.
 pub(crate) struct WriteQueue<A: Queued> {
     connections: Arc<Connections>,
     waiting: Mutex<Waiting<A>>,
@@ -38,35 +69,35 @@ pub(crate) struct WriteQueue<A: Queued> {
 
 struct Waiting<A: Queued> {
     of: HashMap<OrganizationId, VecDeque<Entry<A>>>,
-    /// Organizations that have queued commands and are in no transaction, the next one first.
+    /// Organizations that have queued works and are in no transaction, the next one first.
     turns: VecDeque<OrganizationId>,
     /// Organizations that are in a transaction.
     busy: HashSet<OrganizationId>,
     /// Whether a worker waits for a connection.
     has_worker: bool,
-    /// Number of queued commands.
+    /// Number of queued works.
     count: usize,
 }
 
 struct Entry<A: Queued> {
-    command: Command<A>,
+    work: A,
     caller: Caller<A>,
 }
 
-/// The caller that waits for a command.
+/// The caller that waits for a work.
 struct Caller<A: Queued> {
-    reply: oneshot::Sender<Result<A::Outcome, StoreError>>,
+    reply: oneshot::Sender<Result<A::Answer, StoreError>>,
     since: Instant,
 }
 
 impl<A: Queued> Caller<A> {
-    fn respond(self, outcome: Result<A::Outcome, StoreError>) {
+    fn respond(self, outcome: Result<A::Answer, StoreError>) {
         // The caller may have been dropped. The transaction is committed either way.
         let _ = self.reply.send(outcome);
     }
 }
 
-/// Commands of one transaction by organization, in the order in which it locks their rows.
+/// Works of one transaction by organization, in the order in which it locks their rows.
 type Groups<A> = BTreeMap<OrganizationId, Vec<Entry<A>>>;
 
 impl<A: Queued> Waiting<A> {
@@ -75,7 +106,7 @@ impl<A: Queued> Waiting<A> {
     }
 
     fn push(&mut self, queued: Entry<A>) {
-        let organization = queued.command.payload.organization();
+        let organization = queued.work.organization();
         self.count += 1;
         let queue = self.of.entry(organization).or_default();
         queue.push_back(queued);
@@ -84,8 +115,8 @@ impl<A: Queued> Waiting<A> {
         }
     }
 
-    /// Removes a batch from the queue, with an equal share for each waiting organization. Skips commands whose callers
-    /// were dropped. Rejects commands that have waited for longer than `longest`, because their callers might not
+    /// Removes a batch from the queue, with an equal share for each waiting organization. Skips works whose callers
+    /// were dropped. Rejects works that have waited for longer than `longest`, because their callers might not
     /// receive the response. If `is_alone`, the batch contains only one organization.
     fn take(&mut self, longest: Duration, is_alone: bool) -> Groups<A> {
         let share = if is_alone { LARGEST_BATCH } else { LARGEST_BATCH.div_ceil(self.turns.len().max(1)) };
@@ -96,7 +127,7 @@ impl<A: Queued> Waiting<A> {
             let mut group = Vec::new();
             while group.len() < share.min(LARGEST_BATCH - taken) {
                 let Some(next) = queue.pop_front() else { break };
-                let larger = size + next.command.payload.size();
+                let larger = size + next.work.size();
                 if larger > LARGEST_SIZE && taken + group.len() > 0 {
                     queue.push_front(next);
                     size = LARGEST_SIZE;
@@ -132,7 +163,7 @@ impl<A: Queued> Waiting<A> {
         }
     }
 
-    /// Moves an organization to the end of the order if it has queued commands.
+    /// Moves an organization to the end of the order if it has queued works.
     fn wait_again(&mut self, organization: OrganizationId) {
         if self.of.get(&organization).is_some_and(|queue| !queue.is_empty()) {
             self.turns.push_back(organization);
@@ -149,23 +180,23 @@ impl<A: Queued> WriteQueue<A> {
         Arc::new(Self { connections: Arc::clone(connections), waiting: Mutex::new(waiting) })
     }
 
-    /// Runs a command. Dropping the future before the transaction starts withdraws the command. Afterwards it has no
-    /// effect on the transaction.
-    pub(super) async fn decide(self: &Arc<Self>, command: Command<A>) -> Result<A::Outcome, StoreError> {
+    /// Runs a work. Dropping the future before the transaction starts withdraws it. Afterwards it has no effect on the
+    /// transaction.
+    pub(super) async fn run(self: &Arc<Self>, work: A) -> Result<A::Answer, StoreError> {
         let (reply, answer) = oneshot::channel();
         {
             let mut waiting = self.waiting();
             if waiting.count >= LONGEST_QUEUE {
                 return Err(unavailable("too many writes are queued"));
             }
-            waiting.push(Entry { command, caller: Caller { reply, since: Instant::now() } });
+            waiting.push(Entry { work, caller: Caller { reply, since: Instant::now() } });
         }
         self.start_worker();
         let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the transaction was not executed"))) };
         self.connections.in_time(answer).await
     }
 
-    /// Returns the number of queued commands.
+    /// Returns the number of queued works.
     pub(super) fn waiting_count(&self) -> usize {
         self.waiting().count
     }
@@ -174,7 +205,7 @@ impl<A: Queued> WriteQueue<A> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a worker if commands are ready and no worker waits for a connection.
+    /// Starts a worker if works are ready and no worker waits for a connection.
     fn start_worker(self: &Arc<Self>) {
         let mut waiting = self.waiting();
         if waiting.is_ready() && !waiting.has_worker {
@@ -231,7 +262,7 @@ impl<A: Queued> Drop for Turn<A> {
     }
 }
 
-/// Waits for a connection, and runs the commands queued by then.
+/// Waits for a connection, and runs the works queued by then.
 async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
     let connections = &queue.connections;
@@ -248,7 +279,7 @@ async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     }
 }
 
-/// Runs all commands in one transaction. If that fails, runs each organization separately.
+/// Runs all works in one transaction. If that fails, runs each organization separately.
 async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, groups: Groups<A>) {
     // With several organizations, a lock on the rows of one must not delay the others.
     let timeout = if groups.len() > 1 { Timeout::Shared } else { Timeout::Usual };
@@ -264,7 +295,7 @@ async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, group
     }
 }
 
-/// Runs each command separately if one of them caused the failure and nothing is committed. Otherwise rejects all of
+/// Runs each work separately if one of them caused the failure and nothing is committed. Otherwise rejects all of
 /// them.
 async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, failed: Failed) {
     let several = groups.values().map(Vec::len).sum::<usize>() > 1;
@@ -282,59 +313,61 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
     }
 }
 
-/// Runs the commands in one transaction and responds to the callers. Returns the commands if it fails.
+/// Runs the works in one transaction and responds to the callers. Returns the works if it fails.
 async fn decide_groups<A: Queued>(
     connections: &Connections,
     taken: Option<Taken>,
     groups: Groups<A>,
     timeout: Timeout,
 ) -> Result<(), (Groups<A>, Failed)> {
+    let is_only = groups.values().map(Vec::len).sum::<usize>() == 1;
     let mut callers = Vec::with_capacity(groups.len());
-    let mut commands = Vec::with_capacity(groups.len());
+    let mut works = Vec::with_capacity(groups.len());
     for (organization, group) in groups {
-        let (of_group, who): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|Entry { command, caller }| (command, caller)).unzip();
-        commands.push((organization, of_group));
+        let (of_group, who): (Vec<_>, Vec<_>) = group.into_iter().map(|Entry { work, caller }| (work, caller)).unzip();
+        works.push((organization, of_group));
         callers.push(who);
     }
-    let rows = commands.first().map(|(organization, _)| *organization);
-    let mut shared = Shared { commands: &commands, answers: Vec::new() };
+    let rows = works.first().map(|(organization, _)| *organization);
+    let mut shared = Shared { works, ran: Vec::new(), is_only };
     let written = connections.in_time(connections.write(taken, rows, &mut shared, timeout)).await;
+    let Shared { works, ran, .. } = shared;
     match written {
         Ok(()) => {
-            for (caller, answer) in callers.into_iter().flatten().zip(shared.answers) {
-                caller.respond(answer.map_err(|failure| failure.into_store_error(classify)));
+            let works = works.into_iter().flat_map(|(_, works)| works);
+            for ((caller, work), ran) in callers.into_iter().flatten().zip(works).zip(ran) {
+                caller.respond(work.answer(ran));
             }
             Ok(())
         }
         Err(failed) => {
-            let queued = |(command, caller)| Entry { command, caller };
-            let groups = commands.into_iter().zip(callers).map(|((organization, commands), callers)| {
-                (organization, commands.into_iter().zip(callers).map(queued).collect())
+            let queued = |(work, caller)| Entry { work, caller };
+            let groups = works.into_iter().zip(callers).map(|((organization, works), callers)| {
+                (organization, works.into_iter().zip(callers).map(queued).collect())
             });
             Err((groups.collect(), failed))
         }
     }
 }
 
-/// The commands of several organizations, in the order in which every transaction locks their rows, and their answers.
-struct Shared<'c, A: Queued> {
-    commands: &'c [(OrganizationId, Vec<Command<A>>)],
-    answers: Vec<Result<A::Outcome, Failure>>,
+/// The works of several organizations, in the order in which every transaction locks their rows, and what they left.
+struct Shared<A: Queued> {
+    works: Vec<(OrganizationId, Vec<A>)>,
+    ran: Vec<A::Ran>,
+    is_only: bool,
 }
 
-impl<A: Queued> Work<AsyncPgConnection> for Shared<'_, A> {
+impl<A: Queued> Work<AsyncPgConnection> for Shared<A> {
     fn run<'a>(&'a mut self, connection: &'a mut AsyncPgConnection) -> BoxFuture<'a, Result<End, Failure>> {
         Box::pin(async move {
-            let mut all = BatchOutcome { answers: Vec::new(), written: false };
-            let tx = connection.tx();
-            for (organization, commands) in self.commands {
-                let BatchOutcome { answers, written } = A::decide_all(&tx, *organization, commands).await?;
-                all.answers.extend(answers);
-                all.written |= written;
+            self.ran.clear();
+            let mut commits = false;
+            for (organization, works) in &mut self.works {
+                let ran = A::run_all(connection, *organization, works, self.is_only).await?;
+                self.ran.extend(ran.each);
+                commits |= ran.commits;
             }
-            self.answers = all.answers;
-            Ok(if all.written { End::Commit } else { End::Unchanged })
+            Ok(if commits { End::Commit } else { End::Unchanged })
         })
     }
 }

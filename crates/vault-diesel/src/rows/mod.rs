@@ -66,12 +66,15 @@ const fn changed_one(rows: usize) -> Result<bool, Failure> {
 
 impl AuditRows for TxRows<'_> {
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
-        then(self.tx.insert(audit::table, [NewEntry::of(entry)]), |_| Ok(()))
+        then(self.tx.insert_later(audit::table, NewEntry::of(entry)), |_| Ok(()))
     }
 
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
         let query = query.clone();
-        several(async move { query.read(&self.tx).await })
+        several(async move {
+            self.tx.insert_pending::<audit::table>().await?;
+            query.read(&self.tx).await
+        })
     }
 
     fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {
@@ -108,18 +111,22 @@ impl Rows for TxRows<'_> {
 /// An operation as a transaction of the store.
 pub(crate) struct Operating(pub(crate) Box<dyn operation::Work>);
 
+impl Operating {
+    pub(crate) async fn run_in(&mut self, tx: Tx<'_>) -> Result<End, Failure> {
+        let rows = TxRows { tx, access: self.0.access() };
+        match self.0.run(&rows).await {
+            Ok(operation::End::Commit) => Ok(End::Commit),
+            Ok(operation::End::RollBack) if rows.tx.has_written() => Ok(End::RollBack),
+            Ok(operation::End::RollBack) => Ok(End::Unchanged),
+            // Only the methods above create it.
+            Err(RowsError(error)) => Err(error.downcast().map_or(Failure::Overtaken, |failure| *failure)),
+        }
+    }
+}
+
 impl<C: OpenTx + Send> Work<C> for Operating {
     fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
-        Box::pin(async move {
-            let rows = TxRows { tx: connection.tx(), access: self.0.access() };
-            match self.0.run(&rows).await {
-                Ok(operation::End::Commit) => Ok(End::Commit),
-                Ok(operation::End::RollBack) if rows.tx.has_written() => Ok(End::RollBack),
-                Ok(operation::End::RollBack) => Ok(End::Unchanged),
-                // Only the methods above create it.
-                Err(RowsError(error)) => Err(error.downcast().map_or(Failure::Overtaken, |failure| *failure)),
-            }
-        })
+        Box::pin(self.run_in(connection.tx()))
     }
 }
 

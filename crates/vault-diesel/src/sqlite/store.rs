@@ -10,7 +10,7 @@ use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, unavailable};
 use crate::load::{StoreLoad, operating, reading, turn, writing};
 use crate::port::{Database, DieselStore};
-use crate::postgres::{DistributionError, Queued};
+use crate::postgres::{DistributionError, QueuedCommand};
 use crate::rows::Operating;
 use crate::transaction::maintenance::health::ReadPage;
 use crate::transaction::work::{MovedWork, Reading, Single, Writing, outcome_of};
@@ -189,7 +189,7 @@ impl Database for Sqlite {
         outcome_of::<Writing<T>>(work, classify)
     }
 
-    async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+    async fn write_together<A: QueuedCommand>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
         let work = self.write(Box::new(Single::new(command)), writing::<Command<A>>()).await?;
         outcome_of::<Single<A>>(work, classify)
     }

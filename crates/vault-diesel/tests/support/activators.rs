@@ -39,6 +39,16 @@ impl World {
         principal: &Principal,
         operation: O,
     ) -> Result<O::Outcome, Error> {
+        self.running(store, principal.clone(), operation).await
+    }
+
+    /// Returns a run of an operation that borrows nothing.
+    pub(crate) fn running<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: Principal,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
         let keys = Arc::new(FakeDigester::default());
         let operations =
             Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
@@ -50,7 +60,7 @@ impl World {
             awaited: Arc::default(),
             origin: Origin::default(),
         };
-        operations.run(&environment, principal, operation).await
+        async move { operations.run(&environment, &principal, operation).await }
     }
 
     /// Returns the operation that creates another integration.
