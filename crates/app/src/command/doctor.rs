@@ -10,7 +10,7 @@ use crate::cli::DoctorArgs;
 use crate::compose;
 use crate::egress;
 use crate::settings::Settings;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,8 @@ impl Outcome {
 macro_rules! checks {
     ($($name:ident = $text:literal, $passes:literal;)*) => {
         /// The checks. The second text of each is its condition, for the reference.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "kebab-case")]
         enum CheckName {
             $($name,)*
         }
@@ -85,12 +86,6 @@ checks! {
     Rows = "rows",
         "With `--deep`: all stored data can be decrypted in its row, and no protected row was changed, moved, restored \
          or deleted outside the service";
-}
-
-impl Serialize for CheckName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
 }
 
 #[derive(Debug, Serialize)]
