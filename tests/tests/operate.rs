@@ -46,7 +46,6 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("activations.md", "orgvault serve", "serves until it is stopped: attacks_tls.rs"),
     ("activations.md", "orgvault issuer", "fetches the keys of an issuer from the internet: workloads.rs"),
     ("containers.md", "", "needs Docker: tests/container"),
-    ("documents.md", "", "clients of the HTTP API: pages.rs"),
     ("federation.md", "", ISSUER),
     ("import.md", "", "clients of the HTTP API: pages.rs"),
     ("install.md", "packaging/build-deb", "builds the package: tests/package"),
@@ -65,12 +64,14 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
 /// Commands in the text that do not run here, and why.
 const TEXT_ELSEWHERE: &[(&str, &str)] = &[
     ("orgvault account", NAME),
+    ("orgvault apply -f orgvault-documents/ --dry-run", CLIENT),
     ("orgvault backup", NAME),
+    ("orgvault credential list", CLIENT),
     ("orgvault credential list --expires-before", NAME),
-    ("orgvault credential list --health failing", "a client of the HTTP API: cli_credential.rs"),
+    ("orgvault credential list --health failing", CLIENT),
     ("orgvault credential replace", NAME),
     ("orgvault enrol", "prompts: printed_lines.rs"),
-    ("orgvault export", "a client of the HTTP API: pages.rs"),
+    ("orgvault export", CLIENT),
     ("orgvault federation key add --file signing.pem", ISSUER),
     ("orgvault federation key promote", ISSUER),
     ("orgvault federation key promote --now", ISSUER),
@@ -91,6 +92,8 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
 ];
 /// The reason of a text that only names a command.
 const NAME: &str = "the name of a command, without its arguments";
+/// The reason of commands that need a login.
+const CLIENT: &str = "a client of the HTTP API: pages.rs, cli_credential.rs";
 /// The reason of commands on signing keys.
 const ISSUER: &str = "a server with an issuer: federation.rs";
 
