@@ -1,11 +1,11 @@
 //! Cursors for the next page of a list. They are opaque to clients and bound to the list that issued them.
 
-use crate::credential::{CredentialType, HealthState, LabelFilter};
+use crate::credential::{CredentialType, HealthState, LabelFilter, ListPosition};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{KeyedDigester, ListPosition};
+use crate::port::KeyedDigester;
 use crate::principal::Scope;
 use crate::time::Timestamp;
 use base64::Engine as _;

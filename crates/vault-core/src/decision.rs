@@ -5,12 +5,10 @@
 //! accepts any number of commands of one organization, in order. Each command sees the effects of the previous ones.
 
 mod change;
-mod delete;
 mod earlier;
 mod save;
 
 pub use change::{ChangeEffects, ChangeFacts, CredentialFacts, VersionEffect, decide_changes};
-pub use delete::decide_deletes;
 pub use earlier::{EarlierRequest, EarlierRequests};
 pub use save::{SaveFacts, decide_saves};
 

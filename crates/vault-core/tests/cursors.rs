@@ -8,11 +8,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use vault_core::credential::{CredentialType, HealthState, LabelFilter};
+use vault_core::credential::{CredentialType, HealthState, LabelFilter, ListPosition};
 use vault_core::cursor::{ListFilter, decode, encode};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::ListPosition;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};
 

@@ -2,20 +2,18 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, VersionList};
 use vault_core::decision::{
     Authorized, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, VersionEffect,
-    decide_changes, decide_deletes, decide_saves,
+    decide_changes, decide_saves,
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{
-    ChangeCredential, CredentialChange, DeleteCredential, Idempotency, NewVersion, SaveCredential, StoredMetadata,
-};
+use vault_core::port::{ChangeCredential, CredentialChange, Idempotency, NewVersion, SaveCredential, StoredMetadata};
 use vault_core::principal::Principal;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
@@ -161,32 +159,6 @@ proptest! {
                     prop_assert!(requests.insert(of.key.clone(), created).is_none(), "a key is used once");
                 }
             }
-        }
-    }
-
-    /// If several requests delete one credential, exactly one succeeds. A stale revision deletes nothing.
-    #[test]
-    fn credential_is_deleted_once(deletes in vec((0_u8..4, prop::option::of(0_i64..3)), 0..12)) {
-        let revisions: HashMap<_, _> = (0..3).map(|number| (credential(number), 1)).collect();
-        let acts: Vec<_> = deletes
-            .iter()
-            .map(|(number, revision)| DeleteCredential {
-                organization: ORGANIZATION,
-                id: credential(*number),
-                revision: *revision,
-            })
-            .collect();
-        let mut left: BTreeSet<_> = revisions.keys().copied().collect();
-        for (payload, outcome) in acts.iter().zip(decide_deletes(revisions, &acts)) {
-            let expected = match (left.contains(&payload.id), payload.revision) {
-                (false, _) => Ok(false),
-                (true, None | Some(1)) => Ok(true),
-                (true, Some(_)) => Err(Refusal::Changed),
-            };
-            if expected == Ok(true) {
-                left.remove(&payload.id);
-            }
-            prop_assert_eq!(outcome.into_answer(), expected);
         }
     }
 

@@ -11,8 +11,10 @@ mod world;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vault_core::credential::ListCredentials;
+use vault_core::cursor::ListFilter;
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialRepository as _, ListCredentials};
+use vault_core::port::CredentialRepository as _;
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use world::World;
@@ -127,8 +129,11 @@ async fn lists(
             let (store, world, namespace) = (Arc::clone(store), Arc::clone(world), namespace.clone());
             tokio::spawn(async move {
                 for _ in 0..count / callers {
-                    let query = ListCredentials { namespace: namespace.clone(), ..world.list(100) };
-                    assert_eq!(store.list_credentials(query).await.unwrap().rows.len(), 100);
+                    let query = ListCredentials {
+                        filter: ListFilter { namespace: namespace.clone(), ..ListFilter::default() },
+                        ..world.list(100)
+                    };
+                    assert_eq!(world.listed(&store, query).await.unwrap().len(), 100);
                 }
             })
         })

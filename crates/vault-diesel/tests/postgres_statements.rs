@@ -12,12 +12,15 @@ use support::activators::activated;
 use support::plans;
 use support::postgres::{patient_store, query};
 use support::world::World;
-use vault_core::credential::{CredentialType, HealthState};
+use vault_core::credential::{
+    CredentialType, HealthState, ListCredentials, ListPosition, ListVersions, ShowCredential,
+};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    ActivationRepository as _, CredentialChange, CredentialRepository as _, Find, Idempotency, ListActivations,
-    ListCredentials, ListPosition, SessionRepository as _,
+    ActivationRepository as _, CredentialChange, CredentialRepository as _, Idempotency, ListActivations,
+    SessionRepository as _,
 };
 use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
@@ -115,31 +118,31 @@ async fn tenant_statements_filter_by_organization() {
         }
     }
     let after = Some(ListPosition { expires_at: None, id: saved[3] });
+    let by = |filter| ListCredentials { filter, ..world.list(3) };
+    let both = vec![label.into(), Digest::from_bytes([9; 32]).into()];
     let lists = [
         world.list(3),
         ListCredentials { after, ..world.list(3) },
-        ListCredentials { namespace: Some(activated()), ..world.list(3) },
-        ListCredentials { kind: Some(CredentialType::S3), ..world.list(3) },
+        by(ListFilter { namespace: Some(activated()), ..ListFilter::default() }),
+        by(ListFilter { kind: Some(CredentialType::S3), ..ListFilter::default() }),
         ListCredentials { labels: vec![label.into()], ..world.list(3) },
         ListCredentials {
-            namespace: Some(activated()),
-            labels: vec![label.into(), Digest::from_bytes([9; 32]).into()],
-            ..world.list(3)
+            labels: both.clone(),
+            ..by(ListFilter { namespace: Some(activated()), ..ListFilter::default() })
         },
         ListCredentials {
-            labels: vec![label.into(), Digest::from_bytes([9; 32]).into()],
-            health: Some(HealthState::Failing),
-            ..world.list(3)
+            labels: both,
+            ..by(ListFilter { health: Some(HealthState::Failing), ..ListFilter::default() })
         },
-        ListCredentials { health: Some(HealthState::Unchecked), ..world.list(3) },
-        ListCredentials { expires_before: Some(NOW.plus_seconds(1)), ..world.list(3) },
+        by(ListFilter { health: Some(HealthState::Unchecked), ..ListFilter::default() }),
+        by(ListFilter { expires_before: Some(NOW.plus_seconds(1)), ..ListFilter::default() }),
     ];
+    let user = world.principal();
     for list in lists {
-        store.list_credentials(list).await.unwrap();
+        world.operate(&store, &user, list).await.unwrap();
     }
-    let find = || Find { principal: world.principal(), of: world.organization, key: saved[0], now: world.now() };
-    assert!(store.show_credential(find()).await.unwrap().is_some());
-    assert!(store.credential_versions(find()).await.unwrap().is_some());
+    world.operate(&store, &user, ShowCredential(world.organization, saved[0])).await.unwrap();
+    world.operate(&store, &user, ListVersions(world.organization, saved[0])).await.unwrap();
 
     for revision in 1..=2 {
         let replacements = saved[..6].iter().map(|id| {
@@ -175,11 +178,7 @@ async fn tenant_statements_filter_by_organization() {
     store.list_activations(listed).await.unwrap();
     assert!(world.set_frozen(&store, &Principal::Operator, true).await);
     world.operate(&store, &Principal::Operator, world.delete_integration(&stored)).await.unwrap();
-    let deletes = saved.iter().chain(&saved).map(|id| {
-        let (store, command) = (Arc::clone(&store), world.delete(*id));
-        async move { store.delete_credential(command).await.unwrap() }
-    });
-    futures_util::future::join_all(deletes).await;
+    futures_util::future::join_all(saved.iter().chain(&saved).map(|id| world.delete(&store, *id))).await;
     store.end_session(world.end_session()).await.unwrap();
 
     let tables = "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' \

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
-use vault_core::Refusal;
 use vault_core::port::{CredentialRepository as _, Maintenance as _, OrganizationRepository as _, StoreError};
+use vault_core::{Error, Refusal};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -96,7 +96,7 @@ async fn acknowledged_writes_exist_after_reopening() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     drop(store);
     let store = scratch.open();
-    assert_eq!(store.list_credentials(world.list(100)).await.unwrap().rows.len(), 10);
+    assert_eq!(world.listed(&store, world.list(100)).await.unwrap().len(), 10);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -150,10 +150,10 @@ async fn locked_database_causes_refusal_without_effect() {
     assert!(matches!(refusal, StoreError::Unavailable(_)));
     assert!(started.elapsed() >= Duration::from_millis(4_900), "it was waited for");
     // Readers never wait for a writer.
-    assert!(store.list_credentials(world.list(10)).await.unwrap().rows.is_empty());
+    assert!(world.listed(&store, world.list(10)).await.unwrap().is_empty());
     holder.execute_batch("ROLLBACK").unwrap();
     store.save_credential(world.save()).await.unwrap();
-    assert_eq!(store.list_credentials(world.list(10)).await.unwrap().rows.len(), 1);
+    assert_eq!(world.listed(&store, world.list(10)).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -189,8 +189,8 @@ async fn damaged_row_is_reported() {
     let id = save.payload.id;
     store.save_credential(save).await.unwrap();
     scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
-    match store.list_credentials(world.list(10)).await.unwrap_err() {
-        StoreError::Integrity { table, id: row, reason } => {
+    match world.listed(&store, world.list(10)).await.unwrap_err() {
+        Error::Store(StoreError::Integrity { table, id: row, reason }) => {
             assert_eq!((table, row, reason), ("credentials", id.to_string(), "type"));
         }
         other => panic!("{other:?}"),
@@ -217,8 +217,8 @@ async fn damaged_page_affects_only_its_rows() {
     fs::write(scratch.path(), bytes).unwrap();
     let store = scratch.open();
     for _ in 0..3 {
-        let failure = store.list_credentials(world.list(200)).await.unwrap_err();
-        assert!(matches!(failure, StoreError::Fault(_)), "{failure:?}");
+        let failure = world.listed(&store, world.list(200)).await.unwrap_err();
+        assert!(matches!(failure, Error::Store(StoreError::Fault(_))), "{failure:?}");
         assert!(store.organization(world.organization).await.unwrap().is_some());
     }
 }
@@ -259,11 +259,11 @@ async fn failed_commit_closes_store() {
     // The disk works again, but its content is unknown.
     setrlimit(Resource::Fsize, limit).unwrap();
     assert!(store.save_credential(world.save()).await.is_err());
-    assert!(store.list_credentials(world.list(10)).await.is_err());
+    assert!(world.listed(&store, world.list(10)).await.is_err());
     assert!(store.check(NOW).await.is_err());
     store.close().await;
     drop(store);
     let store = scratch.open();
     store.save_credential(world.save()).await.unwrap();
-    assert_eq!(store.list_credentials(world.list(10)).await.unwrap().rows.len(), 1);
+    assert_eq!(world.listed(&store, world.list(10)).await.unwrap().len(), 1);
 }

@@ -151,6 +151,14 @@ macro_rules! ports {
     )*};
 }
 
+#[async_trait]
+impl<S: RowStore + ?Sized> RowStore for Faulty<S> {
+    /// Faults and answers name the operation.
+    async fn submit(&self, work: Box<dyn Work>) -> Result<Box<dyn Work>, StoreError> {
+        self.around(work.name(), self.store.submit(work)).await
+    }
+}
+
 ports! {
     AccountRepository {
         create_account(command: Command<CreateAccount>) -> ();
@@ -187,18 +195,8 @@ ports! {
     CredentialRepository {
         save_credential(command: Command<SaveCredential>) -> CredentialId;
         find_save(query: Find<Option<Idempotency>>) -> Option<(CredentialId, i64)>;
-        list_credentials(query: ListCredentials) -> ListedRows;
-        show_credential(query: Find<CredentialId>) -> Option<StoredCredential>;
-        credential_versions(query: Find<CredentialId>) -> Option<StoredVersions>;
         versions_for_change(query: Find<CredentialId>) -> Option<StoredVersions>;
         change_credential(command: Command<ChangeCredential>) -> i64;
-        delete_credential(command: Command<DeleteCredential>) -> bool;
-        match_credential(command: Command<MatchCredential>) -> StoredCredential;
-        request_check(command: Command<RequestCheck>) -> ();
-        list_uses(query: List<UsePosition, (OrganizationId, CredentialId)>) -> Option<Vec<CredentialUse>>;
-    }
-    RowStore {
-        submit(work: Box<dyn Work>) -> Box<dyn Work>;
     }
     Maintenance {
         delete_expired(expired: Expired, now: Timestamp) -> usize;

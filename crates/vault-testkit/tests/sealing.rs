@@ -254,7 +254,7 @@ async fn stored_version_is_the_sealed_one() {
     let (organization, editor) = (setting.organization, setting.editor());
     let id = setting.vault().save(&editor, request()).await.unwrap();
     let query = Find { principal: editor, of: organization, now: ManualClock::START, key: id };
-    let row = setting.store.show_credential(query).await.unwrap().unwrap();
+    let row = setting.store.versions_for_change(query).await.unwrap().unwrap().current;
     let context = row.context(organization, row.version);
     let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];
     setting.sealer.open_information(organization, &sealed).await.unwrap();

@@ -276,15 +276,3 @@ fn store_that_accepts_passcode_twice_is_found() {
     };
     assert!(std::panic::catch_unwind(|| (0..20).for_each(|seed| drop(play_on(wrong, seed)))).is_err());
 }
-
-#[test]
-fn store_that_acknowledges_every_deletion_is_found() {
-    let wrong = |store: Faulty<MemoryStore>| {
-        store.answering("delete_credential", |answer: &mut Result<bool, StoreError>| {
-            if answer.is_ok() {
-                *answer = Ok(true);
-            }
-        })
-    };
-    assert!(std::panic::catch_unwind(|| (0..20).for_each(|seed| drop(play_on(wrong, seed)))).is_err());
-}

@@ -61,10 +61,6 @@ fn save(alter: impl Fn(&mut SaveCredential) + Send + Sync + 'static) -> impl FnO
     |store| store.altered(move |command: &mut Command<SaveCredential>| alter(&mut command.payload))
 }
 
-fn list(alter: impl Fn(&mut ListCredentials) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    |store| store.altered(alter)
-}
-
 fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
@@ -103,26 +99,9 @@ fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl
 
 wrong_stores! {
     it_numbers_versions_itself: save(|payload| payload.version = 1) => credential::credential_is_shown_as_saved;
-    its_lists_begin_with_the_oldest: |store: Wrong| {
-        store.answering("list_credentials", |answer: &mut Result<ListedRows, StoreError>| {
-            if let Ok(page) = answer {
-                page.rows.reverse();
-            }
-        })
-    } => credential::list_starts_with_newest;
-    its_lists_know_no_namespace: list(|query| query.namespace = None) => credential::list_is_filtered;
-    its_lists_know_no_type: list(|query| query.kind = None) => credential::list_is_filtered;
-    its_lists_know_one_label: list(|query| query.labels.truncate(1)) => life::list_is_filtered_by_labels;
-    its_lists_know_no_expiry: list(|query| {
-        query.expires_before = query.expires_before.map(|at| at.plus_seconds(60));
-    }) => life::list_is_filtered_by_expiry;
-    its_pages_restart: list(|query| query.after = None) => credential::pages_are_stable_while_others_change_the_list;
     it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::limit_is_enforced;
     it_counts_late: counts_late => credential::limit_is_exact_in_parallel;
     it_saves_under_any_key: under_any_key => credential::inactive_key_is_refused;
-    it_shows_others_credentials: shows_others => credential::organizations_are_isolated;
-    it_acknowledges_every_deletion: returns_true("delete_credential")
-        => credential::credential_is_deleted_once_in_parallel;
     it_repeats_requests: save(|payload| payload.idempotency = None) => idempotency::request_has_one_effect;
     it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
         => idempotency::parallel_requests_under_one_key_have_one_effect;
@@ -147,9 +126,6 @@ wrong_stores! {
     it_finds_no_earlier_save: |store: Wrong| {
         store.answering("find_save", |answer: &mut Result<Option<(CredentialId, i64)>, StoreError>| *answer = Ok(None))
     } => idempotency::earlier_save_is_found;
-    it_deletes_what_changed: |store: Wrong| {
-        store.altered(|command: &mut Command<DeleteCredential>| command.payload.revision = None)
-    } => version::change_of_stale_revision_is_refused;
     it_keeps_destroyed_versions: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),
@@ -157,17 +133,6 @@ wrong_stores! {
             CredentialChange::Destroy(_) | CredentialChange::Describe => {}
         })
     } => version::destroyed_version_is_deleted_immediately;
-    it_shows_to_anybody: |store: Wrong| {
-        store.altered(|query: &mut Find<CredentialId>| query.principal = Principal::Operator)
-    } => tenant::closed_organization_is_denied_every_operation;
-    it_counts_each_comparison_in_an_hour_of_its_own: |store: Wrong| {
-        let hours = Mutex::new(0);
-        store.altered(move |command: &mut Command<MatchCredential>| {
-            let mut hours = hours.lock().unwrap();
-            *hours += 1;
-            command.now = command.now.plus_seconds(*hours * 3_600);
-        })
-    } => life::comparisons_are_counted;
     it_takes_labels_for_good: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| {
             if let Some(description) = &mut command.payload.description {
@@ -188,9 +153,6 @@ wrong_stores! {
     it_reports_failure_of_a_save: |store: Wrong| {
         store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
     } => log::change_without_audit_entry_is_rolled_back;
-    it_lets_sessions_live: |store: Wrong| {
-        store.altered(|query: &mut ListCredentials| query.principal = Principal::Operator)
-    } => member::session_is_authorized_until_it_ends;
     it_acknowledges_every_session_end: returns_true("end_session") => session::session_ends_once_in_parallel;
     it_disables_no_account: |store: Wrong| {
         store.altered(|command: &mut SetOrganizationState| command.state = OrganizationState::Active)
@@ -426,21 +388,6 @@ fn under_any_key(store: Wrong) -> Wrong {
         })
         .altered(move |command: &mut Command<SaveCredential>| {
             command.payload.sealed.key = active.lock().unwrap()[&command.payload.organization];
-        })
-}
-
-/// Searches for an ID in all organizations.
-fn shows_others(store: Wrong) -> Wrong {
-    let homes = Arc::new(Mutex::new(HashMap::<CredentialId, OrganizationId>::new()));
-    let of = Arc::clone(&homes);
-    store
-        .altered(move |command: &mut Command<SaveCredential>| {
-            homes.lock().unwrap().insert(command.payload.id, command.payload.organization);
-        })
-        .altered(move |query: &mut Find<CredentialId>| {
-            if let Some(home) = of.lock().unwrap().get(&query.key) {
-                query.of = *home;
-            }
         })
 }
 

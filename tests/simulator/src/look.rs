@@ -4,8 +4,9 @@ use crate::ledger::Held;
 use crate::world::{ORGANIZATION, Parts, list};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use uuid::Uuid;
-use vault_core::port::{CredentialRepository as _, StoredCredential};
+use vault_core::port::StoredCredential;
 use vault_diesel::SqliteStore;
 
 /// The key of every database.
@@ -23,8 +24,8 @@ pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
 
 /// Returns the whole content, or an error if any of it is damaged. If `moved` is `true`, the log must have been
 /// checkpointed into the file.
-pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<Held, Violation> {
-    let listed = store.list_credentials(list()).await?.rows;
+pub(crate) async fn all(store: &Arc<SqliteStore>, path: &str, moved: bool) -> Result<Held, Violation> {
+    let listed = list(store).await?;
     let path = path.to_owned();
     // Use another thread: closing the last connection writes, and may be blocked until the power is cut.
     let held =

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use tempfile::TempDir;
-use vault_core::port::{CredentialRepository as _, OrganizationRepository as _, StoreError};
+use vault_core::port::{CredentialRepository as _, OrganizationRepository as _};
+use vault_core::{Error, Refusal};
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
 
@@ -231,7 +232,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
 /// The reason why a write was not acknowledged.
 enum Refused {
     /// The outcome is unknown.
-    Indeterminate(StoreError),
+    Indeterminate(Error),
     /// The response is wrong.
     Wrongly(String),
 }
@@ -307,8 +308,8 @@ impl Session<'_, '_> {
             Err(error) => return (None, Err(format!("{error:?}"))),
         };
         let started = async {
-            let none = store.delete_credential(world::delete(u64::MAX, u64::MAX)).await;
-            if !matches!(none, Ok(_) | Err(StoreError::Denied(_))) {
+            let none = world::delete(&store, u64::MAX, u64::MAX).await;
+            if !matches!(none, Err(Error::Refused(Refusal::NotFound) | Error::Denied(_))) {
                 store.migrate(NOW, &mut |_| {}).await.map_err(|error| format!("{error:?}, after {none:?}"))?;
             }
             let made = store.organization(ORGANIZATION).await.map_err(|error| format!("{error:?}"))?;
@@ -437,22 +438,22 @@ fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
                     _ => (number, credential),
                 };
                 let answered = store.save_credential(world::save(number, credential, number, key)).await;
-                (answered.map(|id| id.to_string()), world::credential(saved).to_string())
+                (answered.map_err(Error::from).map(|id| id.to_string()), world::credential(saved).to_string())
             }
             Act::Replace => {
                 let revision = i64::try_from(after.len()).unwrap_or_default() - 1;
                 let answered = store.change_credential(world::replace(number, credential, revision, number)).await;
-                (answered.map(|number| number.to_string()), after.len().to_string())
+                (answered.map_err(Error::from).map(|number| number.to_string()), after.len().to_string())
             }
             Act::Delete => {
-                let answered = store.delete_credential(world::delete(number, credential)).await;
-                (answered.map(|deleted| deleted.to_string()), true.to_string())
+                let answered = world::delete(&store, number, credential).await;
+                (answered.map(|()| String::new()), String::new())
             }
         };
         match answered {
             Ok(answered) if answered == wanted => Ok(()),
             Ok(answered) => Err(Refused::Wrongly(format!("{act:?} was answered {answered}, not {wanted}"))),
-            Err(error @ (StoreError::Denied(_) | StoreError::Refused(_))) => {
+            Err(error @ (Error::Denied(_) | Error::Refused(_))) => {
                 Err(Refused::Wrongly(format!("{act:?} was refused: {error:?}")))
             }
             Err(error) => Err(Refused::Indeterminate(error)),

@@ -1,22 +1,30 @@
 //! The organization whose credentials are saved, and its commands.
 
 use simulated_disk::random::Random;
-use vault_core::Command;
+use std::sync::Arc;
+use uuid::Uuid;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, VersionList};
+use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, VersionList};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
+use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::port::{
-    ChangeCredential, CreateOrganization, CredentialChange, DeleteCredential, Idempotency, ListCredentials, NewVersion,
-    SaveCredential, StoredMetadata,
+    ChangeCredential, CreateOrganization, CredentialChange, IdGenerator, Idempotency, NewVersion, SaveCredential,
+    StoredCredential, StoredMetadata,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
 use vault_core::time::Timestamp;
+use vault_core::usecase::Environment;
+use vault_core::{Command, Error};
+use vault_diesel::SqliteStore;
+use vault_testkit::clock::RecordingEvents;
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
 
 pub(crate) const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([1; 16]);
 const ACCOUNT: AccountId = AccountId::from_bytes([2; 16]);
@@ -174,24 +182,42 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
 }
 
 /// Deletes a credential.
-pub(crate) fn delete(request: u64, number: u64) -> Command<DeleteCredential> {
-    let id = credential(number);
-    let act = DeleteCredential { organization: ORGANIZATION, id, revision: None };
-    command(request, AuditAction::CredentialDeleted, id, act)
+pub(crate) async fn delete(store: &Arc<SqliteStore>, request: u64, number: u64) -> Result<(), Error> {
+    let deletion = DeleteCredential { organization: ORGANIZATION, id: credential(number), revision: None };
+    operate(store, request, deletion).await
 }
 
 /// Lists all credentials.
-pub(crate) fn list() -> ListCredentials {
-    ListCredentials {
-        principal: principal(),
-        organization: ORGANIZATION,
-        now: NOW,
-        namespace: None,
-        kind: None,
-        labels: Vec::new(),
-        health: None,
-        expires_before: None,
-        after: None,
-        limit: 4_000,
+pub(crate) async fn list(store: &Arc<SqliteStore>) -> Result<Vec<StoredCredential>, Error> {
+    let (organization, filter) = (ORGANIZATION, ListFilter::default());
+    let list = ListCredentials { organization, filter, labels: Vec::new(), after: None, limit: 4_000 };
+    Ok(operate(store, 0, list).await?.rows)
+}
+
+/// Generates the ID of a request's audit record.
+struct IdOf(u64);
+
+impl IdGenerator for IdOf {
+    fn ordered(&self, _now: Timestamp) -> Uuid {
+        *audit(self.0).as_uuid()
     }
+
+    fn random(&self) -> Uuid {
+        *audit(self.0).as_uuid()
+    }
+}
+
+/// Runs the operation of a request.
+async fn operate<O: Operation>(store: &Arc<SqliteStore>, request: u64, operation: O) -> Result<O::Outcome, Error> {
+    let keys = Arc::new(FakeDigester::default());
+    let operations = Operations { store: Arc::clone(store) as _, sealer: keys.clone(), digester: keys };
+    let environment = Environment {
+        clock: Arc::new(NOW),
+        ids: Arc::new(IdOf(request)),
+        events: Arc::new(RecordingEvents::default()),
+        audit: Arc::new(FakeAuditSealer),
+        awaited: Arc::default(),
+        origin: Origin::default(),
+    };
+    operations.run(&environment, &principal(), operation).await
 }

@@ -51,6 +51,11 @@ pub trait Operation: PartialEq + Send + Sync + 'static {
     /// Organization whose rows it uses, if it is one: for the lock, fair scheduling and the node that stores them.
     fn organization(&self) -> Option<OrganizationId>;
 
+    /// Returns whether it sends all its statements together, the authorization last. A read then needs no transaction.
+    fn is_one_exchange(&self) -> bool {
+        false
+    }
+
     /// Authorizes, reads, decides and writes. May run several times, and commits at most once.
     fn run(&self, unit: &Unit<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
 }

@@ -29,6 +29,9 @@ pub trait Work: Send {
     /// Returns the organization whose rows it uses, if it is one.
     fn organization(&self) -> Option<OrganizationId>;
 
+    /// Returns whether it sends all its statements together, and needs no transaction.
+    fn is_one_exchange(&self) -> bool;
+
     /// Returns the name of the operation, for traces.
     fn name(&self) -> &'static str;
 
@@ -56,6 +59,10 @@ impl<O: Operation> Work for Task<O> {
 
     fn organization(&self) -> Option<OrganizationId> {
         self.operation.organization()
+    }
+
+    fn is_one_exchange(&self) -> bool {
+        O::ACCESS == Access::Read && self.operation.is_one_exchange()
     }
 
     fn name(&self) -> &'static str {

@@ -97,6 +97,16 @@ impl<'t> Unit<'t> {
         }
     }
 
+    /// Reads rows and authorizes the principal, in one exchange with the database. The facts are read at the same time as
+    /// the rows or later, so a principal that lost a right before then reads nothing.
+    ///
+    /// # Errors
+    /// Those of [`Unit::authorize`].
+    pub async fn authorized<T>(&self, rows: impl Future<Output = Result<T, RowsError>> + Send) -> Result<T, Failure> {
+        let (rows, ()) = try_join!(flat(rows), self.authorize())?;
+        Ok(rows)
+    }
+
     /// Checks that the principal may see a scope, and authorizes it.
     ///
     /// # Errors
@@ -285,6 +295,21 @@ impl<'t> Unit<'t> {
         affected: Affected,
     ) -> Result<(), Failure> {
         self.append(Actor::from(self.principal), organization, action, affected).await
+    }
+
+    /// Writes rows and records the operation, in one exchange with the database.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn write_and_record(
+        &self,
+        rows: impl Future<Output = Result<(), RowsError>> + Send,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        affected: Affected,
+    ) -> Result<(), Failure> {
+        try_join!(flat(rows), self.record(organization, action, affected))?;
+        Ok(())
     }
 
     /// Records an operation that no principal requested, like [`Unit::record`].

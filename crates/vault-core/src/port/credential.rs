@@ -1,17 +1,13 @@
 //! Port for credentials in the store.
 
-use super::{AuditLog, CredentialContext, Find, KeyRepository, KeyedDigester, List, StoreError};
-use crate::activation::{Purpose, VendRule, VendedForm};
+use super::{AuditLog, CredentialContext, Find, KeyRepository, KeyedDigester, StoreError};
+use crate::activation::VendRule;
 use crate::command::Command;
-use crate::credential::{
-    CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded, VersionList, VersionRecord,
-};
+use crate::credential::{CredentialState, CredentialType, LastCheck, Superseded, VersionList, VersionRecord};
 use crate::digest::{Digest, LookupDigests};
 use crate::error::Refusal;
-use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId, VersionId};
-use crate::integration::IntegrationName;
+use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
-use crate::principal::Principal;
 use crate::sealed::{Blob, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -101,67 +97,6 @@ pub struct StoredMetadata {
     pub labels: Vec<Digest>,
     /// Forms in which the credential may be issued.
     pub vend: VendRule,
-}
-
-/// Maximum number of rows that a filtered list reads for one page. With this bound, the index entries of several labels
-/// fit together into a reader's cache. The API promises clients at most 10,000.
-pub const LIST_WINDOW: usize = 4_000;
-
-/// Reads a page of a list, newest first. With [`ListCredentials::expires_before`], the list is ordered by expiry, then
-/// by ID.
-#[derive(Clone, Debug)]
-pub struct ListCredentials {
-    /// Principal that makes the request.
-    pub principal: Principal,
-    /// Organization of the principal.
-    pub organization: OrganizationId,
-    /// Current time.
-    pub now: Timestamp,
-    /// Filter: only credentials of this namespace.
-    pub namespace: Option<Namespace>,
-    /// Filter: only credentials of this type.
-    pub kind: Option<CredentialType>,
-    /// Filter: only credentials with all of these labels.
-    pub labels: Vec<LookupDigests>,
-    /// Filter: only credentials in this state.
-    pub health: Option<HealthState>,
-    /// Filter: only credentials that expire before this time.
-    pub expires_before: Option<Timestamp>,
-    /// Position after which the page starts.
-    pub after: Option<ListPosition>,
-    /// Maximum number of results.
-    pub limit: usize,
-}
-
-impl ListCredentials {
-    /// Returns whether the list contains this credential, for stores that filter in memory.
-    pub fn matches(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
-        let health = || Health::at(self.now, row.expires_at, row.check).state;
-        self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
-            && self.kind.is_none_or(|kind| row.kind == kind)
-            && self.labels.iter().all(|label| label.all().iter().any(|label| labels.contains(label)))
-            && self.expires_before.is_none_or(|before| row.expires_at.is_some_and(|at| at < before))
-            && self.health.is_none_or(|state| state == health())
-    }
-}
-
-/// A position in a list of credentials.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListPosition {
-    /// Expiry of the credential at this position, if the list is ordered by expiry.
-    pub expires_at: Option<Timestamp>,
-    /// ID of the credential at this position.
-    pub id: CredentialId,
-}
-
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListedRows {
-    /// Credentials of the page.
-    pub rows: Vec<StoredCredential>,
-    /// Position at which the search stopped after [`LIST_WINDOW`] rows although more remain. `None` if the page is full
-    /// or the list has ended.
-    pub searched_to: Option<ListPosition>,
 }
 
 /// A stored credential without its data.
@@ -338,61 +273,12 @@ impl CredentialChange {
     }
 }
 
-/// Counts a comparison and reads the credential to compare with.
-#[derive(Clone, Copy, Debug)]
-pub struct MatchCredential {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// ID of the credential.
-    pub id: CredentialId,
-}
-
-/// Queues a check of a version for the activation process.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestCheck {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// ID of the credential.
-    pub id: CredentialId,
-    /// Version to check. `None` selects the staged version if there is one, otherwise the current version.
-    pub version: Option<i64>,
-}
-
-/// An activation that issued a credential, including its renewals.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CredentialUse {
-    /// ID of the activation.
-    pub activation: ActivationId,
-    /// Start of the activation.
-    pub at: Timestamp,
-    /// Time at which the activation expires or expired (exclusive end).
-    pub expires_at: Timestamp,
-    /// Time at which its integration ended the activation before it expired.
-    pub ended_at: Option<Timestamp>,
-    /// Version that was issued last.
-    pub version: i64,
-    /// ID of the integration.
-    pub integration: IntegrationId,
-    /// Name of the integration. `None` if it was deleted, and from stores, which do not read it.
-    pub name: Option<IntegrationName>,
-    /// Form in which the credential was issued last.
-    pub form: VendedForm,
-    /// Purpose that the integration stated.
-    pub purpose: Option<Purpose>,
-    /// Subject of the workload, if it authenticated with an identity token.
-    pub workload: Option<String>,
-}
-
-/// Retention of the uses of a credential after the activation expired, in seconds: 30 days.
-pub const USE_SECONDS: i64 = 30 * 24 * 3_600;
-
-/// A position in the list of a credential's uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UsePosition {
-    /// Start of the activation.
-    pub at: Timestamp,
-    /// ID of the activation.
-    pub activation: ActivationId,
+impl StoredVersions {
+    /// Returns whether a version other than the current one exists and is not past its retention.
+    pub fn is_kept(&self, number: i64, now: Timestamp) -> bool {
+        let kept = |version: &StoredVersion| version.superseded.is_none_or(|superseded| superseded.is_kept(now));
+        self.others.iter().any(|version| version.number == number && kept(version))
+    }
 }
 
 /// A version to store.
@@ -410,17 +296,6 @@ pub struct NewVersion {
     pub idempotency: Option<Idempotency>,
     /// Numbers of the versions to destroy, including the current one if it is not kept.
     pub destroyed: Vec<i64>,
-}
-
-/// Deletes one credential, including the wrapped data keys of all versions.
-#[derive(Clone, Copy, Debug)]
-pub struct DeleteCredential {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// ID of the credential.
-    pub id: CredentialId,
-    /// Revision that the credential must still have. `None` accepts any.
-    pub revision: Option<i64>,
 }
 
 /// Port for credentials. Every method checks authorization in its own transaction and returns [`StoreError::Denied`] if
@@ -444,20 +319,9 @@ pub trait CredentialRepository: Send + Sync {
     /// [`Refusal::IdempotencyMismatch`] if the key was used for another request.
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
 
-    /// Reads a page of credentials.
-    async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError>;
-
-    /// Reads a credential of the principal's organization.
-    async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
-
-    /// Reads a credential of the principal's organization with its other versions.
-    async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
-
-    /// Reads the same immediately before [`CredentialRepository::change_credential`]. A store may read from its writer
-    /// connection if that is cheaper.
-    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.credential_versions(query).await
-    }
+    /// Reads a credential of the principal's organization with its other versions, immediately before
+    /// [`CredentialRepository::change_credential`]. A store may read from its writer connection if that is cheaper.
+    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
 
     /// Changes a credential of the principal's organization and returns the number of the affected version. If the same
     /// request was already carried out, returns the number from that time.
@@ -468,38 +332,6 @@ pub trait CredentialRepository: Send + Sync {
     /// - [`Refusal::Changed`]: the credential no longer has the revision.
     /// - [`Refusal::Contended`]: the organization key is no longer active. Seal again.
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
-
-    /// Deletes a credential of the principal's organization. Returns `false` if it does not exist. If several calls
-    /// race, exactly one returns `true`.
-    ///
-    /// # Errors
-    /// [`Refusal::Changed`] if the credential no longer has the revision.
-    async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
-
-    /// Counts a fingerprint comparison and reads the credential of the principal's organization to compare with.
-    ///
-    /// # Errors
-    /// - [`Refusal::NotFound`]: the credential does not exist.
-    /// - [`Refusal::TooOften`]: [`HourlyLimit::MATCHES`](crate::hourly::HourlyLimit) is exceeded.
-    async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;
-
-    /// Queues a check of a version of a credential of the principal's organization. Each credential has at most one
-    /// queued check: a later request replaces it.
-    ///
-    /// # Errors
-    /// - [`Refusal::NotFound`]: the credential does not exist.
-    /// - [`Refusal::NoSuchVersion`]: the version does not exist.
-    /// - [`Refusal::NoChecker`]: no activation process [claimed checks](super::ActivationRepository::claim_checks)
-    ///   within [`CHECKER_SECONDS`](super::CHECKER_SECONDS).
-    /// - [`Refusal::TooOften`]: [`HourlyLimit::CHECKS`](crate::hourly::HourlyLimit) is exceeded.
-    async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;
-
-    /// Reads a page of the uses of a credential of the principal's organization, newest first. Returns `None` if the
-    /// credential does not exist.
-    async fn list_uses(
-        &self,
-        query: List<UsePosition, (OrganizationId, CredentialId)>,
-    ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
 }
 
 /// Ports that the operations on a vault require of a store.

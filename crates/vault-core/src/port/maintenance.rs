@@ -58,7 +58,7 @@ pub enum Expired {
     /// Previous versions of credentials after their retention.
     #[strum(to_string = "previous versions of credentials")]
     PreviousVersions,
-    /// Uses of credentials by activations that expired more than [`USE_SECONDS`](super::USE_SECONDS) ago.
+    /// Uses of credentials by activations that expired more than [`USE_SECONDS`](crate::credential::USE_SECONDS) ago.
     #[strum(to_string = "uses of credentials")]
     CredentialUses,
     /// Hourly counts of past hours.

@@ -3,9 +3,9 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{RecordedStates, StoreError};
+use super::{RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::audit::{AuditEntry, SealedAuditRecord};
-use crate::credential::Holder;
+use crate::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
 use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
@@ -228,6 +228,33 @@ pub trait NamespaceRows: Send + Sync {
 
 /// Credentials and their uses.
 pub trait CredentialRows: Send + Sync {
+    /// Reads a credential. In a transaction that writes, it stays unchanged until the transaction ends.
+    fn credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredCredential>>;
+
+    /// Reads a credential with its other versions.
+    fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>>;
+
+    /// Reads a page of a list at `now`.
+    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows>;
+
+    /// Removes a credential that exists, with its versions, labels, uses and requested check, and counts it no longer.
+    fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()>;
+
+    /// Reads a page of the uses of a credential, newest first.
+    fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>>;
+
+    /// Returns the time at which an activation process last claimed checks.
+    fn checker_seen_at(&self) -> Reply<'_, Option<Timestamp>>;
+
+    /// Queues a check of a version, in place of an earlier request for the credential.
+    fn request_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+        at: Timestamp,
+    ) -> Reply<'_, ()>;
+
     /// Returns the current version of a credential, if it exists.
     fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>>;
 

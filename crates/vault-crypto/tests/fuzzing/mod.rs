@@ -20,13 +20,13 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{self, Poll, Waker};
 use uuid::Uuid;
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, ListPosition};
 use vault_core::cursor::{self, ListFilter};
 use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialContext, Entropy, KeyUse, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal, TokenVerifier as _,
+    CredentialContext, Entropy, KeyUse, NoEntropy, TokenIssuer as _, TokenRefusal, TokenVerifier as _,
 };
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;

@@ -23,7 +23,7 @@ use vault_core::Command;
 use vault_core::entity::OF_INSTANCE;
 use vault_core::id::OrganizationId;
 use vault_core::operation::{self, Access};
-use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
+use vault_core::port::{ChangeCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
 /// Store on PostgreSQL. Implements every port.
@@ -44,7 +44,6 @@ struct WriteQueues {
     operations: Arc<WriteQueue<Operating>>,
     saves: Arc<WriteQueue<Command<SaveCredential>>>,
     changes: Arc<WriteQueue<Command<ChangeCredential>>>,
-    deletes: Arc<WriteQueue<Command<DeleteCredential>>>,
 }
 
 /// A command that shares a transaction with queued commands of its kind.
@@ -77,12 +76,6 @@ impl QueuedCommand for ChangeCredential {
     fn size(&self) -> usize {
         let sealed = self.new_version().map(|version| &version.sealed);
         sealed.map_or(0, |sealed| sealed.data.as_bytes().len() + sealed.information.as_bytes().len())
-    }
-}
-
-impl QueuedCommand for DeleteCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
-        &store.queues.deletes
     }
 }
 
@@ -166,7 +159,6 @@ impl PostgresStore {
             operations: WriteQueue::new(&connections),
             saves: WriteQueue::new(&connections),
             changes: WriteQueue::new(&connections),
-            deletes: WriteQueue::new(&connections),
         };
         Ok(Arc::new(Self(Postgres { connections, queues, reports })))
     }
@@ -183,9 +175,8 @@ impl PostgresStore {
 
     /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
-        let WriteQueues { operations, saves, changes, deletes } = &self.queues;
-        let commands = saves.waiting_count() + changes.waiting_count() + deletes.waiting_count();
-        self.connections.busy(operations.waiting_count() + commands)
+        let WriteQueues { operations, saves, changes } = &self.queues;
+        self.connections.busy(operations.waiting_count() + saves.waiting_count() + changes.waiting_count())
     }
 }
 
@@ -298,7 +289,7 @@ impl Database for Postgres {
     }
 
     async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
-        let (access, organization) = (work.access(), work.organization());
+        let (access, organization, is_one_exchange) = (work.access(), work.organization(), work.is_one_exchange());
         let span = operating(&*work);
         let mut work = Operating(work);
         match (access, organization) {
@@ -306,6 +297,7 @@ impl Database for Postgres {
                 return self.reports.seen(self.queues.operations.run(work).instrument(span).await);
             }
             (Access::Write, None) => self.write(None, &mut work, span).await?,
+            (Access::Read, _) if is_one_exchange => self.read_autocommit(organization, &mut work, span).await?,
             (Access::Read, _) => self.read(organization, &mut work, span).await?,
         }
         work.outcome(classify)

@@ -1,16 +1,127 @@
 //! Credentials and their uses.
 
-use super::{TxRows, then};
-use crate::schema::{credential_uses, credentials};
-use crate::stored::{Column, StoredId as _};
+use super::{TxRows, several, then};
+use crate::db::{Db, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{
+    check_requests, credential_labels, credential_secrets, credential_uses, credential_versions, credentials,
+};
+use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
+use crate::transaction::credential::row::{CredentialRow, credential_of};
+use crate::transaction::credential::{checks, count, list, versions};
 use diesel::dsl::{case_when, count_star, max};
-use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
-use vault_core::credential::Holder;
-use vault_core::id::{CredentialId, IntegrationId, OrganizationId};
-use vault_core::port::{CredentialRows, Reply};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
+};
+use futures_util::try_join;
+use vault_core::activation::{Purpose, VendedForm};
+use vault_core::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::operation::Access;
+use vault_core::port::{CredentialRows, Reply, StoredCredential, StoredVersions};
 use vault_core::time::Timestamp;
 
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credential_uses, check_for_backend(Db))]
+struct UseRow {
+    at: i64,
+    activation_id: Column<ActivationId>,
+    integration_id: Column<IntegrationId>,
+    version: i64,
+    form: Column<VendedForm>,
+    expires_at: i64,
+    ended_at: Option<i64>,
+    purpose: Option<Column<Purpose>>,
+    workload: Option<String>,
+}
+
+fn decode_use(id: CredentialId, row: UseRow) -> Result<CredentialUse, Failure> {
+    const TABLE: &str = "credential_uses";
+    Ok(CredentialUse {
+        activation: row.activation_id.decode(TABLE, &id, "activation_id")?,
+        at: Timestamp::from_millis(row.at),
+        expires_at: Timestamp::from_millis(row.expires_at),
+        ended_at: row.ended_at.map(Timestamp::from_millis),
+        version: row.version,
+        integration: row.integration_id.decode(TABLE, &id, "integration_id")?,
+        name: None,
+        form: row.form.decode(TABLE, &id, "form")?,
+        purpose: row.purpose.map(|purpose| purpose.decode(TABLE, &id, "purpose")).transpose()?,
+        workload: row.workload,
+    })
+}
+
 impl CredentialRows for TxRows<'_> {
+    fn credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredCredential>> {
+        let row = credential_of(organization.stored(), id.stored()).select(CredentialRow::as_select());
+        let row = match self.access {
+            Access::Read => self.tx.first(row),
+            Access::Write => self.tx.first(locked(row, Update)),
+        };
+        then(row, |row: Option<CredentialRow>| row.map(CredentialRow::decode).transpose())
+    }
+
+    fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>> {
+        several(versions::versions(&self.tx, organization, id))
+    }
+
+    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows> {
+        let query = query.clone();
+        several(async move { list::page(&self.tx, &query, now).await })
+    }
+
+    fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
+        let (of, key) = (organization.stored(), id.stored());
+        macro_rules! rows_of {
+            ($table:ident) => {
+                diesel::delete($table::table.filter($table::organization_id.eq(of)).filter($table::id.eq(key)))
+            };
+        }
+        several(async move {
+            let tx = &self.tx;
+            try_join!(
+                tx.execute(rows_of!(credentials)),
+                tx.execute(rows_of!(credential_secrets)),
+                tx.execute(rows_of!(credential_versions)),
+                tx.execute(rows_of!(credential_labels)),
+                tx.execute(rows_of!(credential_uses)),
+                tx.execute(rows_of!(check_requests)),
+                count::add(tx, organization, -1),
+            )?;
+            Ok(())
+        })
+    }
+
+    fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {
+        let ListUses { organization, id, after, limit } = *query;
+        let at = after.map_or(i64::MAX, |after| after.at.as_millis());
+        let activation = after.map_or(AFTER_ALL_IDS, |after| after.activation.stored());
+        let same_moment = credential_uses::at.eq(at).and(credential_uses::activation_id.lt(activation));
+        let newest_first = credential_uses::table
+            .filter(credential_uses::organization_id.eq(organization.stored()))
+            .filter(credential_uses::id.eq(id.stored()))
+            .filter(credential_uses::at.lt(at).or(same_moment))
+            .order((credential_uses::at.desc(), credential_uses::activation_id.desc()))
+            .select(UseRow::as_select());
+        then(self.tx.page(newest_first, limit), move |rows: Vec<UseRow>| {
+            rows.into_iter().map(|row| decode_use(id, row)).collect()
+        })
+    }
+
+    fn checker_seen_at(&self) -> Reply<'_, Option<Timestamp>> {
+        then(checks::seen_at(&self.tx), |at| Ok(at.map(Timestamp::from_millis)))
+    }
+
+    fn request_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+        at: Timestamp,
+    ) -> Reply<'_, ()> {
+        several(checks::request(&self.tx, organization, id, version, at))
+    }
+
     fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>> {
         let own = credentials::table
             .filter(credentials::organization_id.eq(organization.stored()))

@@ -1,7 +1,7 @@
 //! Authorization: checks that the principal may perform an operation, first and inside the operation's transaction.
 
 use super::account::row::account_of;
-use crate::db::{Lock, Reply, Share, Tx, Unlocked, Update, locked};
+use crate::db::{Lock, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
@@ -104,28 +104,6 @@ pub(crate) async fn authorize(tx: &Tx<'_>, principal: &Principal, now: Timestamp
             let state = organization_of(embedder.organization.stored()).select(organizations::state);
             let state = tx.first(state).await?;
             require_active(embedder.organization, state)
-        }
-    }
-}
-
-/// Reads rows and authorizes the principal in one exchange with the server. The facts are read at the same time as the rows or
-/// later, so a principal that lost a right before then reads nothing.
-pub(crate) async fn authorized<T>(
-    tx: &Tx<'_>,
-    rows: Reply<'_, T>,
-    principal: &Principal,
-    now: Timestamp,
-) -> Result<T, Failure> {
-    match principal {
-        Principal::Session(session) => {
-            let (rows, facts) = try_join!(rows, load_facts(tx, session, Unlocked))?;
-            authorize_by(session, facts, now)?;
-            Ok(rows)
-        }
-        Principal::Operator | Principal::Embedder(_) => {
-            let rows = rows.await?;
-            authorize(tx, principal, now).await?;
-            Ok(rows)
         }
     }
 }

@@ -6,15 +6,12 @@ use crate::schema::hourly_counts;
 use crate::stored::{IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
-use vault_core::Refusal;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::OrganizationId;
 use vault_core::time::Timestamp;
 
 /// The subject of addresses that are already in use.
 pub(crate) const ADDRESS_CONFLICTS: &str = "address conflicts";
-/// The subject of requested checks.
-pub(crate) const CHECKS: &str = "checks";
 
 #[auto_type(no_type_alias)]
 fn row_of<'a>(organization: IdBytes, subject: &'a str) -> _ {
@@ -47,24 +44,6 @@ pub(crate) async fn lock(
     let damaged = |_| Failure::damaged("hourly_counts", organization.to_string(), "count");
     let count = u32::try_from(count).map_err(damaged)?;
     Ok(HourlyLimit { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
-}
-
-/// Counts an action that is permitted `most` times an hour.
-///
-/// # Errors
-/// [`Refusal::TooOften`] if the limit is reached.
-pub(crate) async fn take(
-    tx: &Tx<'_>,
-    organization: OrganizationId,
-    subject: &str,
-    most: u32,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let counted = lock(tx, organization, subject, now).await?;
-    if let Some(seconds) = counted.refused_for(most, now) {
-        return Err(Refusal::TooOften(seconds).into());
-    }
-    set(tx, organization, subject, counted.plus_one(now)).await
 }
 
 /// Stores a locked count.

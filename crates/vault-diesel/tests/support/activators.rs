@@ -4,7 +4,8 @@ use super::world::{World, address, bytes};
 use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
-use vault_core::audit::{Actor, AuditAction, Origin, Subject};
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::credential::DeleteCredential;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     ChangeIntegration, CreateIntegration, DeleteIntegration, FindByToken, FoundIntegration, Integration,
@@ -12,16 +13,12 @@ use vault_core::integration::{
     Overlap,
 };
 use vault_core::namespace::{Namespace, SetFrozen};
-use vault_core::operation::{Operation, Operations};
 use vault_core::port::{
-    CredentialRepository, DeleteCredential, EndActivation, FetchCredentials, ForIntegration, IssueCredentials,
-    NewActivation, RowStore, SaveCredential,
+    CredentialRepository, EndActivation, FetchCredentials, ForIntegration, IssueCredentials, NewActivation, RowStore,
+    SaveCredential,
 };
 use vault_core::principal::Principal;
-use vault_core::usecase::Environment;
 use vault_core::{Command, Error};
-use vault_testkit::clock::{RecordingEvents, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
@@ -32,37 +29,6 @@ pub(crate) fn activated() -> Namespace {
 }
 
 impl World {
-    /// Runs an operation.
-    pub(crate) async fn operate<S: RowStore + 'static, O: Operation>(
-        &self,
-        store: &Arc<S>,
-        principal: &Principal,
-        operation: O,
-    ) -> Result<O::Outcome, Error> {
-        self.running(store, principal.clone(), operation).await
-    }
-
-    /// Returns a run of an operation that borrows nothing.
-    pub(crate) fn running<S: RowStore + 'static, O: Operation>(
-        &self,
-        store: &Arc<S>,
-        principal: Principal,
-        operation: O,
-    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
-        let keys = Arc::new(FakeDigester::default());
-        let operations =
-            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
-        let environment = Environment {
-            clock: Arc::new(self.now()),
-            ids: Arc::new(SequentialIds::seeded(self.next())),
-            events: Arc::new(RecordingEvents::default()),
-            audit: Arc::new(FakeAuditSealer),
-            awaited: Arc::default(),
-            origin: Origin::default(),
-        };
-        async move { operations.run(&environment, &principal, operation).await }
-    }
-
     /// Returns the operation that creates another integration.
     pub(crate) fn new_integration(&self) -> CreateIntegration {
         let number = self.next();
@@ -114,14 +80,9 @@ impl World {
     }
 
     /// Deletes a credential.
-    pub(crate) fn delete(&self, id: CredentialId) -> Command<DeleteCredential> {
-        let (save, organization) = (self.save(), self.organization);
-        Command {
-            principal: save.principal,
-            now: save.now,
-            audit: save.audit,
-            payload: DeleteCredential { organization, id, revision: None },
-        }
+    pub(crate) async fn delete<S: RowStore + 'static>(&self, store: &Arc<S>, id: CredentialId) -> Result<(), Error> {
+        let deletion = DeleteCredential { organization: self.organization, id, revision: None };
+        self.operate(store, &self.principal(), deletion).await
     }
 
     pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<FetchCredentials> {

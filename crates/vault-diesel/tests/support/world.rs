@@ -1,24 +1,26 @@
 //! An organization with one account and one session, and commands that save credentials in it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vault_core::Command;
 use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
-use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, VersionList};
+use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
+use vault_core::credential::{CredentialType, ListCredentials, VersionList};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
 use vault_core::namespace::Namespace;
+use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CreateOrganization, CredentialChange,
-    EndSession, FinishAccountAttempt, FinishAttempt, KeyedDigester, ListCredentials, LoginAttemptRepository,
-    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata, VerifiedFactors,
-    VerifiedProof,
+    EndSession, FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion,
+    OrganizationRepository, ProofEffect, RefusalRecords, RowStore, SaveCredential, StoredCredential, StoredMetadata,
+    VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -27,7 +29,10 @@ use vault_core::sealed::{
 };
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
-use vault_testkit::crypto::FakeDigester;
+use vault_core::usecase::Environment;
+use vault_core::{Command, Error};
+use vault_testkit::clock::{RecordingEvents, SequentialIds};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
 
 const NAMESPACES: u64 = 16;
 
@@ -218,19 +223,49 @@ impl World {
         Principal::Session(self.holder())
     }
 
+    /// Runs an operation.
+    pub(crate) async fn operate<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<O::Outcome, Error> {
+        self.running(store, principal.clone(), operation).await
+    }
+
+    /// Returns a run of an operation that borrows nothing.
+    pub(crate) fn running<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: Principal,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
+        let keys = Arc::new(FakeDigester::default());
+        let operations =
+            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        let environment = Environment {
+            clock: Arc::new(self.now()),
+            ids: Arc::new(SequentialIds::seeded(self.next())),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
+            origin: Origin::default(),
+        };
+        async move { operations.run(&environment, &principal, operation).await }
+    }
+
     pub(crate) fn list(&self, limit: usize) -> ListCredentials {
-        ListCredentials {
-            principal: self.principal(),
-            organization: self.organization,
-            now: self.now(),
-            namespace: None,
-            kind: None,
-            labels: Vec::new(),
-            health: None,
-            expires_before: None,
-            after: None,
-            limit,
-        }
+        let (organization, filter) = (self.organization, ListFilter::default());
+        ListCredentials { organization, filter, labels: Vec::new(), after: None, limit }
+    }
+
+    /// Lists credentials.
+    pub(crate) async fn listed<S: RowStore + 'static>(
+        &self,
+        store: &Arc<S>,
+        query: ListCredentials,
+    ) -> Result<Vec<StoredCredential>, Error> {
+        Ok(self.operate(store, &self.principal(), query).await?.rows)
     }
 
     pub(crate) fn end_session(&self) -> Command<EndSession> {

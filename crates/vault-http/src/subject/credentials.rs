@@ -22,12 +22,11 @@ use vault_api::{
 };
 use vault_core::Error;
 use vault_core::activation::VendRule;
-use vault_core::credential::{CredentialData, CredentialType, Description, Holder, LabelPatch, Labels};
+use vault_core::credential::{CredentialData, CredentialType, CredentialUse, Description, Holder, LabelPatch, Labels};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::id::CredentialId;
 use vault_core::json::{Node, ObjectReader};
 use vault_core::namespace::Namespace;
-use vault_core::port::CredentialUse;
 use vault_core::role::Action;
 use vault_core::usecase::{CredentialPatch, NewCredential};
 

@@ -106,7 +106,7 @@ fn concurrent_requests_are_limited_by_account_and_organization() {
         let ((started, begins), (release, released)) = (channel(), channel::<()>());
         let released = Mutex::new(released);
         let blocks = move |method| {
-            (method == "list_credentials").then(|| {
+            (method == "ListCredentials").then(|| {
                 started.send(()).unwrap();
                 released.lock().unwrap().recv().unwrap();
                 Fault::Delayed(0)

@@ -243,7 +243,7 @@ impl World<'_> {
     }
 
     pub(super) async fn delete_credential(&self, id: CredentialId) {
-        assert!(self.store.delete_credential(self.delete(&self.embedder(), id)).await.unwrap());
+        self.delete(&self.embedder(), id).await.unwrap();
     }
 }
 

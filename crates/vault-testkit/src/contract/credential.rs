@@ -4,12 +4,14 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::{Settled, evaluated, namespace, race, request_digest, with};
 use super::world::World;
+use futures_util::future::join_all;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ListPosition};
+use vault_core::cursor::ListFilter;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, ListCredentials, ListPosition, StoredCredential};
+use vault_core::port::{IdGenerator, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Error, Refusal};
 
@@ -46,14 +48,13 @@ pub async fn credential_is_shown_as_saved(suite: &dyn ContractStore) {
             information: command.payload.sealed.information.clone(),
         };
         world.store.save_credential(command).await.unwrap();
-        let shown = world.store.show_credential(world.show(&principal, stored.id)).await.unwrap();
-        assert_eq!(shown.as_ref(), Some(&stored));
+        assert_eq!(world.show(&principal, stored.id).await.unwrap(), stored);
         newest_first.insert(0, stored);
     }
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.unwrap().rows, newest_first);
+    assert_eq!(world.operate(&principal, world.list(&principal)).await.unwrap().rows, newest_first);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, newest_first.len());
     let nothing = CredentialId::from_uuid(world.ids.random());
-    assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap(), None);
+    assert_eq!(world.show(&principal, nothing).await.decided(), Err(Refusal::NotFound));
 }
 
 /// A list starts with the newest credential, also for equal times.
@@ -87,9 +88,10 @@ pub async fn list_is_filtered(suite: &dyn ContractStore) {
                 text.is_none_or(|text| text == *of) && kind.is_none_or(|kind| kind == *as_kind)
             });
             let wanted: Vec<_> = wanted.map(|(id, ..)| *id).collect();
-            let query = ListCredentials { namespace: text.map(namespace), kind, ..world.list(&principal) };
-            assert_eq!(world.page(query.clone()).await, wanted);
-            assert_eq!(pages(&world, query, 2).await, wanted);
+            let filter = ListFilter { namespace: text.map(namespace), kind, ..ListFilter::default() };
+            let query = world.list_by(&principal, filter);
+            assert_eq!(world.page(&principal, query.clone()).await, wanted);
+            assert_eq!(pages(&world, &principal, query, 2).await, wanted);
         }
     }
 }
@@ -105,16 +107,16 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
     }
     let mut after = None;
     while !remaining.is_empty() {
-        let page = world.page(ListCredentials { after, limit: 3, ..world.list(&principal) }).await;
+        let page = world.page(&principal, ListCredentials { after, limit: 3, ..world.list(&principal) }).await;
         let expected: Vec<_> = remaining.drain(..remaining.len().min(3)).collect();
         assert_eq!(page, expected);
         after = page.last().copied().map(position);
         world.saved(&principal).await;
         for id in page {
-            assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
+            world.delete(&principal, id).await.unwrap();
         }
     }
-    assert_eq!(world.page(ListCredentials { after, ..world.list(&principal) }).await, []);
+    assert_eq!(world.page(&principal, ListCredentials { after, ..world.list(&principal) }).await, []);
     assert_eq!(world.listed(&principal).await.len(), 4);
 }
 
@@ -126,10 +128,11 @@ pub async fn organizations_are_isolated(suite: &dyn ContractStore) {
     let theirs = other.saved(&stranger).await;
     assert_eq!(world.listed(&principal).await, [mine]);
     assert_eq!(other.listed(&stranger).await, [theirs]);
-    assert_eq!(world.store.show_credential(world.show(&principal, theirs)).await.unwrap(), None);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, theirs)).await.settled(), Ok(false));
+    assert_eq!(world.show(&principal, theirs).await.decided(), Err(Refusal::NotFound));
+    assert_eq!(world.delete(&principal, theirs).await.decided(), Err(Refusal::NotFound));
     for after in [mine, theirs] {
-        let page = world.page(ListCredentials { after: Some(position(after)), ..world.list(&principal) }).await;
+        let page =
+            world.page(&principal, ListCredentials { after: Some(position(after)), ..world.list(&principal) }).await;
         assert!(page.iter().all(|id| *id == mine));
     }
     assert_eq!(other.listed(&stranger).await, [theirs]);
@@ -141,16 +144,14 @@ pub async fn credential_is_deleted_once_in_parallel(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let (credential, other) = (world.saved(&principal).await, world.saved(&principal).await);
-    let deleted = race((0..16).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.delete(&principal, credential));
-        async move { store.delete_credential(command).await.unwrap() }
-    }))
-    .await;
-    assert_eq!(deleted.iter().filter(|deleted| **deleted).count(), 1);
+    let deleted = join_all((0..16).map(|_| world.delete(&principal, credential))).await;
+    let deleted: Vec<_> = deleted.into_iter().map(Settled::decided).collect();
+    assert_eq!(deleted.iter().filter(|deleted| deleted.is_ok()).count(), 1);
+    assert_eq!(deleted.iter().filter(|deleted| **deleted == Err(Refusal::NotFound)).count(), 15);
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap(), None);
+    assert_eq!(world.show(&principal, credential).await.decided(), Err(Refusal::NotFound));
     assert_eq!(world.listed(&principal).await, [other]);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(false));
+    assert_eq!(world.delete(&principal, credential).await.decided(), Err(Refusal::NotFound));
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
 }
 
@@ -170,7 +171,7 @@ pub async fn limit_is_enforced(suite: &dyn ContractStore) {
     assert_eq!(save().await, Err(limit_reached(2)));
     let listed = world.listed(&principal).await;
     assert_eq!((listed.len(), world.audited(AuditAction::CredentialSaved).await), (2, 2));
-    assert_eq!(world.store.delete_credential(world.delete(&principal, listed[0])).await.settled(), Ok(true));
+    world.delete(&principal, listed[0]).await.unwrap();
     save().await.unwrap();
     assert_eq!(save().await, Err(limit_reached(2)));
 }
@@ -210,7 +211,7 @@ pub async fn inactive_key_is_refused(suite: &dyn ContractStore) {
     assert_eq!(world.listed(&principal).await, [earlier]);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
     save_under(next).await.unwrap();
-    let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
+    let listed = world.operate(&principal, world.list(&principal)).await.unwrap();
     assert_eq!(listed.rows.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
 }
 
@@ -262,7 +263,7 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStor
     for kind in 0..3 {
         let labelled = ListCredentials { labels: vec![label(kind).into()], ..world.list(&principals[1]) };
         let expected = saved.iter().filter(|(number, _)| number % 3 == kind).map(|(_, id)| *id).collect();
-        assert_eq!(sorted(world.page(labelled).await), sorted(expected));
+        assert_eq!(sorted(world.page(&principals[1], labelled).await), sorted(expected));
     }
     // The count is correct: there is room for exactly one more.
     for expected in [Ok(()), Err(limit_reached(49))] {
@@ -322,25 +323,27 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractSt
     let nothing = CredentialId::from_uuid(world.ids.random());
     // Six credentials: two are deleted twice each, one at its revision, one at another revision, one by a principal
     // without permission, one not at all.
-    let outcomes = race((0..72).map(|number| {
+    let (world, saved) = (&world, &saved);
+    let outcomes = join_all((0..72).map(|number| {
         let (group, part) = (number / 18, number % 18);
         let id = saved.get(group * 6 + part % 6).copied().unwrap_or(nothing);
-        let command = match (part % 6, part / 6) {
-            (0 | 1, 0 | 1) => world.delete(&principal, id),
-            (2, 0) => with(world.delete(&principal, id), |delete| delete.revision = Some(1)),
-            (3, 0) => with(world.delete(&principal, id), |delete| delete.revision = Some(2)),
-            (4, 0) => world.delete(&ended, id),
-            _ => world.delete(&principal, nothing),
+        let (principal, id, revision) = match (part % 6, part / 6) {
+            (0 | 1, 0 | 1) => (&principal, id, None),
+            (2, 0) => (&principal, id, Some(1)),
+            (3, 0) => (&principal, id, Some(2)),
+            (4, 0) => (&ended, id, None),
+            _ => (&principal, nothing, None),
         };
-        let store = Arc::clone(&world.store);
-        async move { (command.payload.id, part % 6, evaluated(store.delete_credential(command).await)) }
+        let organization = principal.organization().unwrap();
+        let deletion = DeleteCredential { organization, id, revision };
+        async move { (id, part % 6, world.operate(principal, deletion).await) }
     }))
     .await;
     let mut deleted = std::collections::HashMap::<CredentialId, usize>::new();
     for (id, part, outcome) in outcomes {
         match (id == nothing, part, outcome) {
-            (true, _, Ok(false)) => {}
-            (false, 0..3, Ok(one)) => *deleted.entry(id).or_default() += usize::from(one),
+            (_, _, Err(Error::Refused(Refusal::NotFound))) => {}
+            (false, 0..3, Ok(())) => *deleted.entry(id).or_default() += 1,
             (false, 3, Err(Error::Refused(Refusal::Changed)))
             | (false, 4, Err(Error::Denied(Denial::OrganizationDisabled))) => {}
             other => panic!("{other:?}"),
@@ -351,7 +354,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractSt
     let left: Vec<_> = saved.iter().rev().filter(|id| !deleted.contains_key(id)).copied().collect();
     assert_eq!(world.listed(&principal).await, left);
     let labelled = ListCredentials { labels: vec![request_digest("every").into()], ..world.list(&principal) };
-    assert_eq!(world.page(labelled).await, left);
+    assert_eq!(world.page(&principal, labelled).await, left);
     let command = with(world.save(&principal), |save| save.limit = 13);
     world.store.save_credential(command).await.unwrap();
 }
@@ -369,11 +372,12 @@ pub(super) const fn position(id: CredentialId) -> ListPosition {
 }
 
 /// Returns all pages of `query`, with at most `limit` credentials per page.
-async fn pages(world: &World<'_>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
+async fn pages(world: &World<'_>, principal: &Principal, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {
-        let page =
-            world.page(ListCredentials { after: all.last().copied().map(position), limit, ..query.clone() }).await;
+        let page = world
+            .page(principal, ListCredentials { after: all.last().copied().map(position), limit, ..query.clone() })
+            .await;
         assert!(page.len() <= limit && all.len() < 100, "a list ends");
         if page.is_empty() {
             return all;

@@ -9,14 +9,18 @@ use std::sync::Arc;
 use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
-use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck, ListHolders};
+use vault_core::credential::{
+    EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses, MatchCredential, RequestCheck, USE_SECONDS,
+    UsePosition,
+};
+use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, IdGenerator, List,
-    ListCredentials, NewVersion, RecordActivated, RecordCheck, USE_SECONDS, UsePosition,
+    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, IdGenerator, NewVersion,
+    RecordActivated, RecordCheck,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -41,9 +45,8 @@ impl World<'_> {
     }
 
     async fn uses(&self, principal: &Principal, id: CredentialId, after: Option<UsePosition>) -> Option<Vec<String>> {
-        let of = (self.organization, id);
-        let query = List { principal: principal.clone(), of, after, limit: 2, now: self.now() };
-        let uses = self.store.list_uses(query).await.unwrap()?;
+        let listed = ListUses { organization: self.organization, id, after, limit: 2 };
+        let uses = self.operate(principal, listed).await.ok()?;
         Some(uses.into_iter().map(|one| one.activation.to_string()).collect())
     }
 }
@@ -58,20 +61,23 @@ pub async fn list_is_filtered_by_health(suite: &dyn ContractStore) {
         ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, never, first, second, later] = ids[..] else { panic!("six were saved") };
-    let health = |health| ListCredentials { health: Some(health), ..world.list(&principal) };
-    assert_eq!(world.page(health(HealthState::Expired)).await, [expired]);
-    assert_eq!(world.page(health(HealthState::Expiring)).await, [second, first, third]);
-    assert_eq!(world.page(health(HealthState::Unchecked)).await, [later, never]);
-    assert_eq!(world.page(health(HealthState::Failing)).await, []);
+    let health = async |health| {
+        let filter = ListFilter { health: Some(health), ..ListFilter::default() };
+        world.page(&principal, world.list_by(&principal, filter)).await
+    };
+    assert_eq!(health(HealthState::Expired).await, [expired]);
+    assert_eq!(health(HealthState::Expiring).await, [second, first, third]);
+    assert_eq!(health(HealthState::Unchecked).await, [later, never]);
+    assert_eq!(health(HealthState::Failing).await, []);
     for id in ids {
         let failed = [first, later].contains(&id).then_some(CheckReason::UnknownKey);
         assert!(world.record_check((id, 1), None, failed).await);
     }
-    assert_eq!(world.page(health(HealthState::Expired)).await, [expired]);
-    assert_eq!(world.page(health(HealthState::Failing)).await, [later, first]);
-    assert_eq!(world.page(health(HealthState::Expiring)).await, [second, third]);
-    assert_eq!(world.page(health(HealthState::Healthy)).await, [never]);
-    assert_eq!(world.page(health(HealthState::Unchecked)).await, []);
+    assert_eq!(health(HealthState::Expired).await, [expired]);
+    assert_eq!(health(HealthState::Failing).await, [later, first]);
+    assert_eq!(health(HealthState::Expiring).await, [second, third]);
+    assert_eq!(health(HealthState::Healthy).await, [never]);
+    assert_eq!(health(HealthState::Unchecked).await, []);
 }
 
 /// Comparison counts are deleted after their hour.
@@ -80,7 +86,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     let world = World::at(suite, long_ago).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
-    world.store.match_credential(world.matches(&principal, id)).await.unwrap();
+    world.operate(&principal, MatchCredential(world.organization, id)).await.unwrap();
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
     assert!(world.store.delete_expired(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
 }
@@ -90,8 +96,9 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
-    let request =
-        async |version| world.store.request_check(world.request_check(&principal, id, version)).await.decided();
+    let request = async |version| {
+        world.operate(&principal, RequestCheck { organization: world.organization, id, version }).await.decided()
+    };
     world.claim_checks(None).await;
     world.clock.advance_millis(CHECKER_SECONDS * 1_000 + 1);
     assert_eq!(request(None).await, Err(Refusal::NoChecker));
@@ -129,7 +136,7 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let read = world.changed(&principal, &read, promote).await;
     assert_eq!((read.current.check, read.others[0].check), (failed(checked_at), None));
     assert_eq!(world.audited(AuditAction::CredentialFailing).await, 1);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
+    world.delete(&principal, id).await.unwrap();
     assert!(!world.record_check((id, 2), None, None).await, "it is gone");
 }
 
@@ -139,10 +146,11 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     world.claim_checks(None).await;
+    let request = || RequestCheck { organization: world.organization, id, version: None };
     for _ in 0..HourlyLimit::CHECKS {
-        world.store.request_check(world.request_check(&principal, id, None)).await.unwrap();
+        world.operate(&principal, request()).await.unwrap();
     }
-    let refused = world.store.request_check(world.request_check(&principal, id, None)).await.decided();
+    let refused = world.operate(&principal, request()).await.decided();
     assert!(matches!(refused, Err(Refusal::TooOften(1..=3_601))), "{refused:?}");
     assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, HourlyLimit::CHECKS as usize);
 }
@@ -163,9 +171,8 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
         activations.insert(0, activation.to_string());
     }
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), activations[..2]);
-    let query =
-        List { principal: principal.clone(), of: (world.organization, id), after: None, limit: 3, now: world.now() };
-    let all = world.store.list_uses(query).await.unwrap().unwrap();
+    let listed = ListUses { organization: world.organization, id, after: None, limit: 3 };
+    let all = world.operate(&principal, listed).await.unwrap();
     let position = UsePosition { at: all[1].at, activation: all[1].activation };
     assert_eq!(world.uses(&principal, id, Some(position)).await.unwrap(), activations[2..]);
     assert_eq!((all[0].integration, all[0].form), (found.stored.id, VendedForm::Raw));
@@ -238,9 +245,8 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     let activator = world.activator(&world.integration().await);
     let id = world.saved(&principal).await;
     let uses = async || {
-        let of = (world.organization, id);
-        let query = List { principal: principal.clone(), of, after: None, limit: 9, now: world.now() };
-        let uses = world.store.list_uses(query).await.unwrap().unwrap();
+        let listed = ListUses { organization: world.organization, id, after: None, limit: 9 };
+        let uses = world.operate(&principal, listed).await.unwrap();
         uses.iter().map(|one| (one.activation, one.at, one.expires_at, one.ended_at, one.version)).collect::<Vec<_>>()
     };
     let started = world.now();
@@ -284,8 +290,8 @@ pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     let id = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
-    let healthy = ListCredentials { health: Some(HealthState::Healthy), ..world.list(&principal) };
-    assert_eq!(world.page(healthy).await, [id]);
+    let healthy = ListFilter { health: Some(HealthState::Healthy), ..ListFilter::default() };
+    assert_eq!(world.page(&principal, world.list_by(&principal, healthy)).await, [id]);
     world.clock.advance_millis(1_000);
     let staged_at = world.now();
     let staged = NewVersion { check: check(staged_at), ..world.new_version(id, 2) };

@@ -1,17 +1,16 @@
 //! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
 use super::ContractStore;
-use super::tools::{Settled as _, blob, paged, race, request_digest, with};
+use super::tools::{Settled as _, blob, paged, request_digest, with};
 use super::world::{World, undescribed};
-use std::sync::Arc;
+use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
+use vault_core::credential::{ListCredentials, ListPosition, MatchCredential};
+use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
-use vault_core::port::{
-    ChangeCredential, CredentialChange, ListCredentials, ListPosition, MatchCredential, RequestCheck, StoredMetadata,
-    StoredVersions,
-};
+use vault_core::port::{ChangeCredential, CredentialChange, StoredMetadata, StoredVersions};
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
@@ -59,21 +58,6 @@ impl World<'_> {
             ..self.list(principal)
         }
     }
-
-    pub(super) fn request_check(
-        &self,
-        principal: &Principal,
-        id: CredentialId,
-        version: Option<i64>,
-    ) -> Command<RequestCheck> {
-        let payload = RequestCheck { organization: self.organization, id, version };
-        self.command(principal, AuditAction::CredentialCheckRequested, payload)
-    }
-
-    pub(super) fn matches(&self, principal: &Principal, id: CredentialId) -> Command<MatchCredential> {
-        let payload = MatchCredential { organization: self.organization, id };
-        self.command(principal, AuditAction::CredentialMatched, payload)
-    }
 }
 
 /// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
@@ -98,14 +82,14 @@ pub async fn credential_metadata_is_replaced(suite: &dyn ContractStore) {
     (expected.metadata, expected.vend, expected.code) = (Some(sealed), description.vend, request_digest("described"));
     assert_eq!(world.versions(&principal, id).await.current, expected);
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
-        assert_eq!(world.page(world.labelled(&principal, &[label])).await, found, "{label}");
+        assert_eq!(world.page(&principal, world.labelled(&principal, &[label])).await, found, "{label}");
     }
     // A change of only the versions does not affect it.
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, world.replacement(&read)).await;
     assert_eq!((read.current.vend, read.current.metadata), (expected.vend, expected.metadata));
     assert_eq!(read.current.code, request_digest("changed"));
-    assert_eq!(world.page(world.labelled(&principal, &["b", "c"])).await, [id]);
+    assert_eq!(world.page(&principal, world.labelled(&principal, &["b", "c"])).await, [id]);
     assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
 }
 
@@ -141,19 +125,19 @@ pub async fn list_is_filtered_by_labels(suite: &dyn ContractStore) {
         let expected = saved.iter().filter(|(_, labels)| wanted.iter().all(|label| labels.contains(label)));
         let expected: Vec<_> = expected.map(|(id, _)| *id).collect();
         let query = world.labelled(&principal, &wanted);
-        assert_eq!(world.page(query.clone()).await, expected, "{wanted:?}");
+        assert_eq!(world.page(&principal, query.clone()).await, expected, "{wanted:?}");
         let page = async |last: Option<&CredentialId>| {
             let after = last.map(|id| ListPosition { expires_at: None, id: *id });
-            world.page(ListCredentials { after, limit: 2, ..query.clone() }).await
+            world.page(&principal, ListCredentials { after, limit: 2, ..query.clone() }).await
         };
         assert_eq!(paged(2, page).await, expected, "{wanted:?}");
-        let elsewhere = ListCredentials { namespace: Some(super::tools::namespace("other")), ..query };
-        assert_eq!(world.page(elsewhere).await, []);
+        let filter = ListFilter { namespace: Some(super::tools::namespace("other")), ..ListFilter::default() };
+        assert_eq!(world.page(&principal, ListCredentials { filter, ..query }).await, []);
     }
     let (first, _) = saved.remove(0);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, first)).await.settled(), Ok(true));
+    world.delete(&principal, first).await.unwrap();
     let two: Vec<_> = saved.iter().filter(|(_, labels)| labels.contains(&"two")).map(|(id, _)| *id).collect();
-    assert_eq!(world.page(world.labelled(&principal, &["two"])).await, two);
+    assert_eq!(world.page(&principal, world.labelled(&principal, &["two"])).await, two);
 }
 
 /// A list by expiry starts with the earliest, in pages.
@@ -166,19 +150,23 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn ContractStore) {
         ids.push(world.saved_with_metadata(&principal, &["some"], expiry).await);
     }
     let [third, expired, _, first, second] = ids[..] else { panic!("five were saved") };
-    let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };
-    assert_eq!(world.page(before(301)).await, [expired, first, second, third]);
-    assert_eq!(world.page(before(300)).await, [expired, first, second]);
-    assert_eq!(world.page(ListCredentials { labels: vec![request_digest("none").into()], ..before(301) }).await, []);
+    let before =
+        |seconds| world.list_by(&principal, ListFilter { expires_before: at(seconds), ..ListFilter::default() });
+    assert_eq!(world.page(&principal, before(301)).await, [expired, first, second, third]);
+    assert_eq!(world.page(&principal, before(300)).await, [expired, first, second]);
     assert_eq!(
-        world.page(ListCredentials { labels: vec![request_digest("some").into()], ..before(101) }).await,
+        world.page(&principal, ListCredentials { labels: vec![request_digest("none").into()], ..before(301) }).await,
+        []
+    );
+    assert_eq!(
+        world.page(&principal, ListCredentials { labels: vec![request_digest("some").into()], ..before(101) }).await,
         [expired, first, second]
     );
     let mut paged = Vec::new();
     let mut after = None;
     loop {
         let query = ListCredentials { after, limit: 1, ..before(301) };
-        let Some(row) = world.store.list_credentials(query).await.unwrap().rows.into_iter().next() else { break };
+        let Some(row) = world.operate(&principal, query).await.unwrap().rows.into_iter().next() else { break };
         after = Some(ListPosition { expires_at: row.expires_at, id: row.id });
         paged.push(row.id);
     }
@@ -190,18 +178,16 @@ pub async fn comparisons_are_counted(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let (id, another) = (world.saved(&principal).await, world.saved(&principal).await);
-    let outcomes = race((0..HourlyLimit::MATCHES + 6).map(|_| {
-        let (command, store) = (world.matches(&principal, id), Arc::clone(&world.store));
-        async move { store.match_credential(command).await.decided().map(|row| row.id) }
-    }))
-    .await;
+    let matched =
+        async |id| world.operate(&principal, MatchCredential(world.organization, id)).await.decided().map(|row| row.id);
+    let outcomes = join_all((0..HourlyLimit::MATCHES + 6).map(|_| matched(id))).await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(id)).count(), HourlyLimit::MATCHES as usize);
     let refused = |outcome: &Result<CredentialId, Refusal>| matches!(outcome, Err(Refusal::TooOften(1..=3_601)));
     assert_eq!(outcomes.iter().filter(|outcome| refused(outcome)).count(), 6);
     assert_eq!(world.audited(AuditAction::CredentialMatched).await, HourlyLimit::MATCHES as usize);
-    assert_eq!(world.store.match_credential(world.matches(&principal, another)).await.unwrap().id, another);
-    let foreign = other.matches(&stranger, id);
-    assert_eq!(other.store.match_credential(foreign).await.decided().err(), Some(Refusal::NotFound));
+    assert_eq!(matched(another).await, Ok(another));
+    let foreign = MatchCredential(other.organization, id);
+    assert_eq!(other.operate(&stranger, foreign).await.decided().err(), Some(Refusal::NotFound));
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
-    assert_eq!(world.store.match_credential(world.matches(&principal, id)).await.unwrap().id, id);
+    assert_eq!(matched(id).await, Ok(id));
 }

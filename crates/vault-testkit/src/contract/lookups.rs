@@ -5,9 +5,11 @@ use super::tools::{Settled as _, request_digest, with};
 use super::world::{Holder, World};
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
+use vault_core::credential::ListCredentials;
+use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::AccountId;
-use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookupMove, Reservation, ReserveAttempt};
+use vault_core::port::{AccountKey, InstancePart, LookupMove, Reservation, ReserveAttempt};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -155,11 +157,12 @@ pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) 
     }
     let label = LookupDigests::new(new, [], [old]);
     let found = async |labels: &[LookupDigests]| {
-        world.page(ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
+        world.page(&principal, ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
     };
     let soon = async |labels: &[LookupDigests]| {
-        let expires_before = Some(world.now().plus_seconds(1));
-        world.page(ListCredentials { labels: labels.to_vec(), expires_before, ..world.list(&principal) }).await
+        let filter = ListFilter { expires_before: Some(world.now().plus_seconds(1)), ..ListFilter::default() };
+        let listed = ListCredentials { labels: labels.to_vec(), ..world.list_by(&principal, filter) };
+        world.page(&principal, listed).await
     };
     assert_eq!(found(std::slice::from_ref(&label)).await, [ids[1], ids[0]], "newest first, whichever key");
     assert_eq!(found(&[label.clone(), others.into()]).await, [ids[0]]);

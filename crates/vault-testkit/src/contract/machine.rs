@@ -5,8 +5,9 @@
 //! order. A command that its client abandoned runs at some later time, or never.
 
 use super::ContractStore;
-use super::tools::{race, request_digest, with};
+use super::tools::{request_digest, with};
 use super::world::World;
+use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 use proptest_state_machine::ReferenceStateMachine;
@@ -17,16 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
-use vault_core::Refusal;
 use vault_core::audit::AuditAction;
-use vault_core::credential::VersionList;
+use vault_core::credential::{DeleteCredential, VersionList};
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    ChangeCredential, CredentialChange, IdGenerator, Idempotency, ListedRows, ReserveKeyUses, StoreError,
-};
+use vault_core::port::{ChangeCredential, CredentialChange, IdGenerator, Idempotency, ReserveKeyUses};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
+use vault_core::{Error, Refusal};
 
 /// Number of sequences that the case runs.
 const SEQUENCES: u32 = 60;
@@ -211,7 +210,7 @@ impl Model {
                 Answer::Saved(number)
             }
             Act::Delete(which, at) => match self.credentials.get(&which) {
-                None => Answer::No,
+                None => Answer::NotFound,
                 Some(revision) if at.is_some_and(|at| at != *revision) => Answer::Changed,
                 Some(_) => {
                     self.credentials.remove(&which);
@@ -342,7 +341,7 @@ enum Raw {
     Rows(Vec<CredentialId>),
 }
 
-type Call = Pin<Box<dyn Future<Output = Result<Raw, StoreError>> + Send>>;
+type Call<'a> = Pin<Box<dyn Future<Output = Result<Raw, Error>> + Send + 'a>>;
 
 struct Clients<'a> {
     world: World<'a>,
@@ -365,8 +364,8 @@ impl<'a> Clients<'a> {
             self.world.set_state(state).await;
             return Ok(vec![(Given::Act(*payload, 0), Some(Answer::Yes))]);
         }
-        let (mut given, mut calls) = (Vec::new(), Vec::new());
-        for (payload, patience) in batch {
+        let mut given = Vec::new();
+        for (payload, _) in batch {
             let number = match payload {
                 Act::Save(..) => {
                     self.credentials.push(CredentialId::from_uuid(self.world.ids.ordered(self.world.now())));
@@ -378,10 +377,11 @@ impl<'a> Clients<'a> {
                 }
                 _ => 0,
             };
-            given.push(Given::Act(*payload, number));
-            calls.push((self.call(*payload, number), *patience));
+            given.push((*payload, number));
         }
-        let answers = race(calls.into_iter().map(|(call, patience)| async move {
+        let calls =
+            given.iter().zip(batch).map(|((payload, number), (_, patience))| (self.call(*payload, *number), *patience));
+        let answers = join_all(calls.map(|(call, patience)| async move {
             let gives_up = async {
                 for _ in 0..patience.unwrap_or_default() {
                     yield_now().await;
@@ -399,10 +399,11 @@ impl<'a> Clients<'a> {
         .await;
         let answers: Result<Vec<_>, String> =
             answers.into_iter().map(|answer| answer.map(|answer| self.read(answer)).transpose()).collect();
-        Ok(given.into_iter().zip(answers?).collect())
+        let given = given.into_iter().map(|(payload, number)| Given::Act(payload, number));
+        Ok(given.zip(answers?).collect())
     }
 
-    fn call(&self, payload: Act, number: usize) -> Call {
+    fn call(&self, payload: Act, number: usize) -> Call<'_> {
         let (world, store) = (&self.world, Arc::clone(&self.world.store));
         let user = |who: u8| Principal::embedder(world.organization, self.users[usize::from(who)], Role::Editor);
         let credential =
@@ -419,11 +420,12 @@ impl<'a> Clients<'a> {
                         body: request_digest(&format!("body {body}")).into(),
                     });
                 });
-                Box::pin(async move { store.save_credential(command).await.map(Raw::Id) })
+                Box::pin(async move { Ok(Raw::Id(store.save_credential(command).await?)) })
             }
             Act::Delete(which, revision) => {
-                let command = with(world.delete(&user(0), credential(which)), |delete| delete.revision = revision);
-                Box::pin(async move { store.delete_credential(command).await.map(Raw::Bool) })
+                let (organization, id, user) = (world.organization, credential(which), user(0));
+                let deletion = DeleteCredential { organization, id, revision };
+                Box::pin(async move { world.operate(&user, deletion).await.map(|()| Raw::Bool(true)) })
             }
             Act::Replace(which, revision, key) => {
                 let id = credential(which);
@@ -440,27 +442,29 @@ impl<'a> Clients<'a> {
                     expires_at: None,
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);
-                Box::pin(async move { store.change_credential(command).await.map(Raw::Number) })
+                Box::pin(async move { Ok(Raw::Number(store.change_credential(command).await?)) })
             }
             Act::ReplaceKey(key) => {
                 let mut command = world.replace_key(self.keys[key]);
                 command.next.id = self.keys[number];
-                Box::pin(async move { store.replace_organization_key(command).await.map(Raw::Bool) })
+                Box::pin(async move { Ok(Raw::Bool(store.replace_organization_key(command).await?)) })
             }
             Act::TakeUses(key, from) => {
                 let (organization, key, block) = (world.organization, self.keys[key], 65_536);
                 let command = ReserveKeyUses { organization, key, from: from * block, block };
-                Box::pin(async move { store.reserve_key_uses(command).await.map(Raw::Bool) })
+                Box::pin(async move { Ok(Raw::Bool(store.reserve_key_uses(command).await?)) })
             }
             Act::List | Act::SetOpen(_) => {
-                let query = world.list(&user(0));
-                let ids = |page: ListedRows| page.rows.into_iter().map(|row| row.id).collect();
-                Box::pin(async move { store.list_credentials(query).await.map(ids).map(Raw::Rows) })
+                let user = user(0);
+                Box::pin(async move {
+                    let page = world.operate(&user, world.list(&user)).await?;
+                    Ok(Raw::Rows(page.rows.into_iter().map(|row| row.id).collect()))
+                })
             }
         }
     }
 
-    fn read(&self, answer: Result<Raw, StoreError>) -> Result<Answer, String> {
+    fn read(&self, answer: Result<Raw, Error>) -> Result<Answer, String> {
         let number = |id: &CredentialId| {
             self.credentials.iter().position(|known| known == id).ok_or(format!("{id} was never saved"))
         };
@@ -470,12 +474,12 @@ impl<'a> Clients<'a> {
             Ok(Raw::Rows(ids)) => Answer::Listed(ids.iter().map(number).collect::<Result<_, _>>()?),
             Ok(Raw::Bool(true)) => Answer::Yes,
             Ok(Raw::Bool(false)) => Answer::No,
-            Err(StoreError::Denied(Denial::OrganizationDisabled)) => Answer::Denied,
-            Err(StoreError::Refused(Refusal::LimitReached { .. })) => Answer::Full,
-            Err(StoreError::Refused(Refusal::IdempotencyMismatch)) => Answer::Mismatch,
-            Err(StoreError::Refused(Refusal::Contended)) => Answer::Contended,
-            Err(StoreError::Refused(Refusal::Changed)) => Answer::Changed,
-            Err(StoreError::Refused(Refusal::NotFound)) => Answer::NotFound,
+            Err(Error::Denied(Denial::OrganizationDisabled)) => Answer::Denied,
+            Err(Error::Refused(Refusal::LimitReached { .. })) => Answer::Full,
+            Err(Error::Refused(Refusal::IdempotencyMismatch)) => Answer::Mismatch,
+            Err(Error::Refused(Refusal::Contended)) => Answer::Contended,
+            Err(Error::Refused(Refusal::Changed)) => Answer::Changed,
+            Err(Error::Refused(Refusal::NotFound)) => Answer::NotFound,
             Err(error) => return Err(format!("the store failed: {error:?}")),
         })
     }

@@ -29,7 +29,7 @@ pub async fn session_is_authorized_until_it_ends(suite: &dyn ContractStore) {
     let id = world.saved(&principal).await;
     let list = async |claim: SessionPrincipal| {
         let principal = Principal::Session(claim);
-        world.store.list_credentials(world.list(&principal)).await.settled().map(|page| page.rows.len())
+        world.operate(&principal, world.list(&principal)).await.settled().map(|page| page.rows.len())
     };
     assert_eq!(list(session.clone()).await, Ok(1));
     for claim in [
@@ -40,6 +40,6 @@ pub async fn session_is_authorized_until_it_ends(suite: &dyn ContractStore) {
     }
     world.log_out(&session).await;
     assert_eq!(list(session).await, Err(Denial::SessionEnded));
-    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.delete(&principal, id).await.settled(), Err(Denial::SessionEnded));
     assert_eq!(list(later).await, Ok(1));
 }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
+use vault_core::credential::{DeleteCredential, ListCredentials, ShowCredential};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::invitation::EnrolmentDraft;
@@ -25,8 +27,8 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ListCredentials, ReserveAttempt,
-    ReserveKeyUses, SetOrganizationState, StoreError,
+    AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ReserveAttempt, ReserveKeyUses,
+    SetOrganizationState, StoreError,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -161,18 +163,20 @@ impl<'a> History<'a> {
             VaultCommand::SetOrganization(active) => self.set_organization(active).await?,
             VaultCommand::Save(who, namespace, key, body) => self.save(who, namespace, key, body).await?,
             VaultCommand::List(who, namespace, after, limit) => {
-                let namespace = namespace.map(numbered);
+                let filter = ListFilter { namespace: namespace.map(numbered), ..ListFilter::default() };
                 let after = after.map(|after| position(self.credential(after)));
-                let list = self.world.list(&self.principal(who));
-                decided!(self, list_credentials(ListCredentials { namespace, after, limit, ..list }))?.ok();
+                let principal = self.principal(who);
+                let list = ListCredentials { after, limit, ..self.world.list_by(&principal, filter) };
+                self.pair().both(&principal, list).await?;
             }
             VaultCommand::Show(who, credential) => {
-                let query = self.world.show(&self.principal(who), self.credential(credential));
-                decided!(self, show_credential(query))?.ok();
+                let show = ShowCredential(self.world.organization, self.credential(credential));
+                self.pair().both(&self.principal(who), show).await?;
             }
             VaultCommand::Delete(who, credential) => {
-                let deletion = self.world.delete(&self.principal(who), self.credential(credential));
-                decided!(self, delete_credential(deletion))?.ok();
+                let (organization, id) = (self.world.organization, self.credential(credential));
+                let deletion = DeleteCredential { organization, id, revision: None };
+                self.pair().both(&self.principal(who), deletion).await?;
             }
             VaultCommand::ReplaceKey => {
                 let replacement = self.world.replace_key(self.active_key);
@@ -296,7 +300,11 @@ impl<'a> History<'a> {
             let expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
             same(Ok(actual), Ok(expected))?;
         }
-        self.activators.compare_rest(Pair { world: &self.world, model: &self.model }).await
+        self.activators.compare_rest(self.pair()).await
+    }
+
+    fn pair(&self) -> Pair<'_> {
+        Pair { world: &self.world, model: &self.model }
     }
 
     fn holder(&self, account: usize) -> &Holder {

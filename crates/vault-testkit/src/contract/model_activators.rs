@@ -34,7 +34,7 @@ pub(super) struct Pair<'a> {
 
 impl Pair<'_> {
     /// Runs the same operation on both stores, which must agree.
-    async fn both<O: Operation<Outcome: PartialEq + Debug> + Clone>(
+    pub(super) async fn both<O: Operation<Outcome: PartialEq + Debug> + Clone>(
         self,
         principal: &Principal,
         operation: O,

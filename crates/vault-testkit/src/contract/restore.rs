@@ -4,6 +4,7 @@
 use super::ContractStore;
 use super::own_account::pend;
 use super::world::World;
+use vault_core::Error;
 use vault_core::audit::AuditAction;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{AttemptOutcome, FinishRestore, Settled, StoreError};
@@ -46,8 +47,8 @@ pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) 
     assert_eq!(settled, expected);
     assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
     assert!(world.open(&invitation).await.is_some_and(|open| open.draft.is_none()));
-    let evaluated = world.store.list_credentials(world.list(&principal)).await;
-    assert!(matches!(evaluated, Err(StoreError::Denied(_))), "the session has ended");
+    let evaluated = world.operate(&principal, world.list(&principal)).await;
+    assert!(matches!(evaluated, Err(Error::Denied(_))), "the session has ended");
     assert_eq!(world.activations(&activator).await.len(), 0);
     let code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     for spent in [code, PasscodeProof::Step(step), PasscodeProof::Step(TimeStep(step.0 - 1))] {

@@ -79,7 +79,7 @@ pub async fn session_is_refused_for_other_organizations(suite: &dyn ContractStor
     ];
     for claim in claims {
         let principal = Principal::Session(claim.clone());
-        let refusal = world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err();
+        let refusal = world.operate(&principal, world.list(&principal)).await.settled().unwrap_err();
         refused_everything(&world, &claim, credential, refusal).await;
     }
     assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
@@ -125,9 +125,9 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     let entries = world.audit_length().await;
     let store = &world.store;
     assert_eq!(store.save_credential(world.save(&principal)).await.settled(), Err(refusal));
-    assert_eq!(store.list_credentials(world.list(&principal)).await.settled(), Err(refusal));
-    assert_eq!(store.show_credential(world.show(&principal, credential)).await.settled(), Err(refusal));
-    assert_eq!(store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(refusal));
+    assert_eq!(world.operate(&principal, world.list(&principal)).await.settled(), Err(refusal));
+    assert_eq!(world.show(&principal, credential).await.settled(), Err(refusal));
+    assert_eq!(world.delete(&principal, credential).await.settled(), Err(refusal));
     assert_eq!(store.end_session(world.end_session(session)).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
     if world.store.organization(world.organization).await.unwrap().unwrap().state == OrganizationState::Active {

@@ -4,9 +4,13 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::Settled as _;
 use super::world::World;
+use vault_core::Refusal;
+use vault_core::credential::{
+    DeleteCredential, ListHolders, ListUses, ListVersions, MatchCredential, RequestCheck, ShowCredential,
+};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{Find, IdGenerator, List};
+use vault_core::port::{Find, IdGenerator};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 
@@ -16,23 +20,23 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Con
     let principal = world.embedder();
     let credential = world.saved(&principal).await;
     assert_eq!(world.listed(&principal).await, [credential]);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.unwrap().unwrap().id, credential);
+    assert_eq!(world.show(&principal, credential).await.unwrap().id, credential);
 
     world.set_state(OrganizationState::Disabled).await;
     let closed = Denial::OrganizationDisabled;
     assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
-    assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().unwrap_err(), closed);
-    assert_eq!(world.store.show_credential(world.show(&principal, credential)).await.settled().unwrap_err(), closed);
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Err(closed));
+    assert_eq!(world.operate(&principal, world.list(&principal)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.show(&principal, credential).await.settled().unwrap_err(), closed);
+    assert_eq!(world.delete(&principal, credential).await.settled(), Err(closed));
 
     world.set_state(OrganizationState::Active).await;
-    assert_eq!(world.store.delete_credential(world.delete(&principal, credential)).await.settled(), Ok(true));
+    world.delete(&principal, credential).await.unwrap();
     let nowhere = Principal::Embedder(EmbedderPrincipal {
         organization: OrganizationId::from_uuid(world.ids.random()),
         account: principal.account().unwrap(),
         role: Role::Admin,
     });
-    assert_eq!(world.store.list_credentials(world.list(&nowhere)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.operate(&nowhere, world.list(&nowhere)).await.settled().unwrap_err(), closed);
     assert_eq!(world.store.save_credential(world.save(&nowhere)).await.settled(), Err(closed));
 }
 
@@ -63,16 +67,22 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractS
     let idempotency = keyed(&world, &principal, "key", "body").payload.idempotency;
     let of = world.organization;
     denied!(find_save(Find { principal: principal.clone(), of, key: idempotency, now: world.now() }));
-    denied!(list_credentials(world.list(&principal)));
+    macro_rules! denied_operation {
+        ($operation:expr) => {
+            let answer = world.operate(&principal, $operation).await.settled().err();
+            assert_eq!(answer, Some(Denial::OrganizationDisabled));
+        };
+    }
+    denied_operation!(world.list(&principal));
     for id in [id, nothing] {
-        denied!(show_credential(world.show(&principal, id)));
-        denied!(credential_versions(world.show(&principal, id)));
-        denied!(versions_for_change(world.show(&principal, id)));
-        denied!(delete_credential(world.delete(&principal, id)));
-        denied!(match_credential(world.matches(&principal, id)));
-        denied!(request_check(world.request_check(&principal, id, None)));
-        let (of, now) = ((world.organization, id), world.now());
-        denied!(list_uses(List { principal: principal.clone(), of, after: None, limit: 1, now }));
+        denied_operation!(ShowCredential(of, id));
+        denied_operation!(ListVersions(of, id));
+        denied_operation!(DeleteCredential { organization: of, id, revision: None });
+        denied_operation!(MatchCredential(of, id));
+        denied_operation!(RequestCheck { organization: of, id, version: None });
+        denied_operation!(ListUses { organization: of, id, after: None, limit: 1 });
+        denied_operation!(ListHolders(of, id));
+        denied!(versions_for_change(Find { principal: principal.clone(), of, key: id, now: world.now() }));
     }
     denied!(change_credential(world.change_version(&principal, &read, world.replacement(&read))));
 
@@ -93,7 +103,7 @@ pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn ContractStore)
     world.delete_organization().await;
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(world.audit_length().await >= entries);
-    let answer = world.store.list_credentials(world.list(&principal)).await.settled();
+    let answer = world.operate(&principal, world.list(&principal)).await.settled();
     assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
     assert_eq!((other.listed(&stranger).await, suite.rows(other.organization).await), (vec![kept], rows));
@@ -105,14 +115,13 @@ pub async fn uses_and_checks_require_activation_process(suite: &dyn ContractStor
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let nothing = CredentialId::from_uuid(world.ids.random());
-    let uses = async |id| {
-        let (of, now) = ((world.organization, id), world.now());
-        world.store.list_uses(List { principal: principal.clone(), of, after: None, limit: 9, now }).await.unwrap()
-    };
-    assert_eq!(uses(id).await, Some(Vec::new()));
-    assert_eq!(uses(nothing).await, None);
-    let request = world.request_check(&principal, nothing, None);
-    assert_eq!(world.store.request_check(request).await.decided(), Err(vault_core::Refusal::NotFound));
-    let request = world.request_check(&principal, id, Some(2));
-    assert_eq!(world.store.request_check(request).await.decided(), Err(vault_core::Refusal::NoSuchVersion));
+    let organization = world.organization;
+    let uses =
+        async |id| world.operate(&principal, ListUses { organization, id, after: None, limit: 9 }).await.decided();
+    assert_eq!(uses(id).await, Ok(Vec::new()));
+    assert_eq!(uses(nothing).await, Err(Refusal::NotFound));
+    for (id, version, refusal) in [(nothing, None, Refusal::NotFound), (id, Some(2), Refusal::NoSuchVersion)] {
+        let request = RequestCheck { organization, id, version };
+        assert_eq!(world.operate(&principal, request).await.decided(), Err(refusal));
+    }
 }

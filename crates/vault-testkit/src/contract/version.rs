@@ -1,11 +1,11 @@
 //! Cases of the versions of a credential: replacing its data, staging, promoting and destroying.
 
 use super::ContractStore;
-use super::tools::{Settled as _, blob, evaluated, race, request_digest, with};
+use super::tools::{Settled as _, blob, evaluated, race, request_digest};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::Superseded;
+use vault_core::credential::{DeleteCredential, ListVersions, Superseded};
 use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
@@ -74,8 +74,9 @@ impl World<'_> {
 
 impl World<'_> {
     pub(super) async fn versions(&self, principal: &Principal, id: CredentialId) -> StoredVersions {
-        let versions = self.store.credential_versions(self.show(principal, id)).await.unwrap().expect("it exists");
-        let for_change = self.store.versions_for_change(self.show(principal, id)).await.unwrap();
+        let versions = self.operate(principal, ListVersions(self.organization, id)).await.unwrap();
+        let query = Find { principal: principal.clone(), of: self.organization, key: id, now: self.now() };
+        let for_change = self.store.versions_for_change(query).await.unwrap();
         assert_eq!(for_change.as_ref(), Some(&versions), "reads for a change equal the shown list");
         versions
     }
@@ -128,8 +129,7 @@ pub async fn replaced_version_is_kept_with_new_one(suite: &dyn ContractStore) {
         information: before.current.information,
     };
     assert_eq!(after.others, [first]);
-    let shown = world.store.show_credential(world.show(&principal, id)).await.unwrap();
-    assert_eq!(shown, Some(after.current));
+    assert_eq!(world.show(&principal, id).await.unwrap(), after.current);
     assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
 }
 
@@ -202,13 +202,15 @@ pub async fn change_of_stale_revision_is_refused(suite: &dyn ContractStore) {
         let command = world.change_version(&principal, &stale, change);
         assert_eq!(world.store.change_credential(command).await.decided(), Err(Refusal::Changed));
     }
-    let deletion = with(world.delete(&principal, id), |payload| payload.revision = Some(stale.current.revision));
-    assert_eq!(world.store.delete_credential(deletion).await.decided(), Err(Refusal::Changed));
+    let delete = async |revision| {
+        let deletion = DeleteCredential { organization: world.organization, id, revision: Some(revision) };
+        world.operate(&principal, deletion).await.decided()
+    };
+    assert_eq!(delete(stale.current.revision).await, Err(Refusal::Changed));
     assert_eq!(world.versions(&principal, id).await, read);
     assert_eq!(world.audit_length().await, entries);
-    let deletion = with(world.delete(&principal, id), |payload| payload.revision = Some(read.current.revision));
-    assert_eq!(world.store.delete_credential(deletion).await.decided(), Ok(true));
-    assert_eq!(world.store.credential_versions(world.show(&principal, id)).await.unwrap(), None);
+    assert_eq!(delete(read.current.revision).await, Ok(()));
+    assert_eq!(world.show(&principal, id).await.decided(), Err(Refusal::NotFound));
 }
 
 /// If several changes are based on the same revision, exactly one succeeds.
@@ -267,7 +269,8 @@ pub async fn versions_change_only_for_their_organization(suite: &dyn ContractSto
     let read = world.versions(&principal, id).await;
 
     let stranger = other.embedder();
-    assert_eq!(other.store.credential_versions(other.show(&stranger, id)).await.unwrap(), None);
+    let versions = ListVersions(other.organization, id);
+    assert_eq!(other.operate(&stranger, versions).await.decided(), Err(Refusal::NotFound));
     let foreign = other.change_version(&stranger, &read, world.replacement(&read));
     assert_eq!(other.store.change_credential(foreign).await.decided(), Err(Refusal::NotFound));
 
@@ -279,8 +282,6 @@ pub async fn versions_change_only_for_their_organization(suite: &dyn ContractSto
     world.set_state(OrganizationState::Disabled).await;
     let command = world.change_version(&principal, &read, world.replacement(&read));
     assert_eq!(world.store.change_credential(command).await.settled(), Err(Denial::OrganizationDisabled));
-    let query = world.show(&principal, id);
-    assert_eq!(world.store.credential_versions(query).await.settled(), Err(Denial::OrganizationDisabled));
     world.set_state(OrganizationState::Active).await;
     assert_eq!(world.versions(&principal, id).await, read);
 }
@@ -294,7 +295,7 @@ pub async fn deletion_removes_all_versions(suite: &dyn ContractStore) {
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, world.replacement(&read)).await;
     world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 3))).await;
-    assert_eq!(world.store.delete_credential(world.delete(&principal, id)).await.settled(), Ok(true));
+    world.delete(&principal, id).await.unwrap();
     assert_eq!(suite.rows(world.organization).await, rows);
 }
 
@@ -311,7 +312,7 @@ pub async fn previous_version_is_shown_with_the_credential(suite: &dyn ContractS
         let expected = number.map(|number| PreviousVersion { number, until });
         let read = world.versions(&principal, id).await;
         assert_eq!(read.current.previous, expected);
-        let listed = world.store.list_credentials(world.list(&principal)).await.unwrap();
+        let listed = world.operate(&principal, world.list(&principal)).await.unwrap();
         assert_eq!(listed.rows, *std::slice::from_ref(&read.current));
         read
     };

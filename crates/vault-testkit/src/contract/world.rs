@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, VersionRecord};
+use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ShowCredential, VersionRecord};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
@@ -22,10 +23,10 @@ use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, CreateOrganization,
-    DeleteCredential, EndSession, Expired, Find, FinishAccountAttempt, IdGenerator, KeyedDigester, ListCredentials,
-    ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, RowStore,
-    SaveCredential, SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
+    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, CreateOrganization, EndSession,
+    Expired, FinishAccountAttempt, IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey,
+    Reservation, ReserveAttempt, ReservedAccount, RowStore, SaveCredential, SetOrganizationState, StoredCredential,
+    StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -486,9 +487,10 @@ impl<'a> World<'a> {
         with(self.save(&self.embedder()), |save| save.namespace = namespace(name))
     }
 
-    pub(super) fn delete(&self, principal: &Principal, id: CredentialId) -> Command<DeleteCredential> {
-        let payload = DeleteCredential { organization: principal.organization().unwrap(), id, revision: None };
-        self.command(principal, AuditAction::CredentialDeleted, payload)
+    /// Deletes a credential.
+    pub(super) async fn delete(&self, principal: &Principal, id: CredentialId) -> Result<(), Error> {
+        let organization = principal.organization().unwrap();
+        self.operate(principal, DeleteCredential { organization, id, revision: None }).await
     }
 
     pub(super) async fn saved(&self, principal: &Principal) -> CredentialId {
@@ -499,35 +501,32 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn list(&self, principal: &Principal) -> ListCredentials {
-        let organization = principal.organization().unwrap();
-        let (principal, now) = (principal.clone(), self.now());
         ListCredentials {
-            principal,
-            organization,
-            now,
-            namespace: None,
-            kind: None,
+            organization: principal.organization().unwrap(),
+            filter: ListFilter::default(),
             labels: Vec::new(),
-            health: None,
-            expires_before: None,
             after: None,
             limit: 1_000,
         }
     }
 
+    pub(super) fn list_by(&self, principal: &Principal, filter: ListFilter) -> ListCredentials {
+        ListCredentials { filter, ..self.list(principal) }
+    }
+
     /// Returns the ids on the page that `query` requests.
-    pub(super) async fn page(&self, query: ListCredentials) -> Vec<CredentialId> {
-        let page = self.store.list_credentials(query).await.unwrap();
+    pub(super) async fn page(&self, principal: &Principal, query: ListCredentials) -> Vec<CredentialId> {
+        let page = self.operate(principal, query).await.unwrap();
         page.rows.into_iter().map(|row| row.id).collect()
     }
 
     pub(super) async fn listed(&self, principal: &Principal) -> Vec<CredentialId> {
-        self.page(self.list(principal)).await
+        self.page(principal, self.list(principal)).await
     }
 
-    pub(super) fn show(&self, principal: &Principal, id: CredentialId) -> Find<CredentialId> {
-        let organization = principal.organization().unwrap();
-        Find { principal: principal.clone(), of: organization, key: id, now: self.now() }
+    /// Reads a credential of the principal's organization.
+    pub(super) async fn show(&self, principal: &Principal, id: CredentialId) -> Result<StoredCredential, Error> {
+        self.operate(principal, ShowCredential(principal.organization().unwrap(), id)).await
     }
 }
 

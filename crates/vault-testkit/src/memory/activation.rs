@@ -7,15 +7,16 @@ use uuid::Uuid;
 use vault_core::activation::{
     Activation, ActivationFacts, IssuanceFacts, IssuanceRefusal, check_activation, check_issuance,
 };
+use vault_core::credential::CredentialUse;
 use vault_core::entity::Kind;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::{
     IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, CredentialUse, DueCheck, EndActivation,
-    FetchCredentials, FetchedCredential, FindActivation, ForIntegration, IssueCredentials, ListActivations,
-    RecordActivated, RecordCheck, StoreError,
+    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, DueCheck, EndActivation, FetchCredentials,
+    FetchedCredential, FindActivation, ForIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck,
+    StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;

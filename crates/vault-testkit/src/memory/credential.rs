@@ -1,24 +1,22 @@
 //! Credentials.
 
-use super::row::{CheckRow, CredentialRow, IdempotencyRow, VersionRow};
-use super::{Answer, Decided, MemoryStore, State};
+use super::row::{CredentialRow, IdempotencyRow, VersionRow};
+use super::{Answer, MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
+use vault_core::Command;
 use vault_core::credential::Superseded;
 use vault_core::decision::{
     Authorized, ChangeEffects, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts,
-    VersionEffect, decide_changes, decide_deletes, decide_saves,
+    VersionEffect, decide_changes, decide_saves,
 };
-use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    CHECKER_SECONDS, ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List,
-    ListCredentials, ListedRows, MatchCredential, NewVersion, PreviousVersion, RequestCheck, SaveCredential,
-    StoreError, StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
+    ChangeCredential, CredentialRepository, Find, Idempotency, NewVersion, PreviousVersion, SaveCredential, StoreError,
+    StoredCredential, StoredMetadata, StoredVersion, StoredVersions,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
-use vault_core::{Command, Refusal};
 
 #[async_trait]
 impl CredentialRepository for MemoryStore {
@@ -35,37 +33,7 @@ impl CredentialRepository for MemoryStore {
         })?
     }
 
-    async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
-        self.decide(|state| {
-            state.authorize(&query.principal, query.now)?;
-            let mut rows: Vec<_> = state
-                .credentials_of(query.organization)
-                .rev()
-                .filter(|row| query.matches(&row.stored, &row.labels))
-                .map(|row| row.stored.clone())
-                .collect();
-            if query.expires_before.is_some() {
-                rows.sort_by_key(|row| (row.expires_at, row.id));
-            }
-            rows.retain(|row| {
-                query.after.is_none_or(|after| match query.expires_before {
-                    Some(_) => (row.expires_at, row.id) > (after.expires_at, after.id),
-                    None => row.id < after.id,
-                })
-            });
-            rows.truncate(query.limit);
-            Ok(ListedRows { rows, searched_to: None })
-        })?
-    }
-
-    async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.decide(|state| {
-            state.authorize(&query.principal, query.now)?;
-            Ok(state.credentials.get(&(query.of, query.key)).map(|row| row.stored.clone()))
-        })?
-    }
-
-    async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
+    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.decide(|state| {
             state.authorize(&query.principal, query.now)?;
             Ok(state.credentials.get(&(query.of, query.key)).map(CredentialRow::versions))
@@ -74,54 +42,6 @@ impl CredentialRepository for MemoryStore {
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
         Ok(self.decide_authorized(command, change)??)
-    }
-
-    async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        Ok(self.decide_authorized(command, delete)??)
-    }
-
-    async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
-        let found: Answer<StoredCredential> = self.carry_out(command, |state, _, now, payload| {
-            let MatchCredential { organization, id } = payload;
-            let Some(row) = state.credentials.get(&(organization, id)) else {
-                return Decided::Refused(Err(Refusal::NotFound));
-            };
-            let (stored, subject) = (row.stored.clone(), format!("match:{id}"));
-            match state.take(organization, &subject, HourlyLimit::MATCHES, now) {
-                Err(refusal) => Decided::Refused(Err(refusal)),
-                Ok(()) => Decided::Done(Ok(stored)),
-            }
-        })?;
-        Ok(found?)
-    }
-
-    async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
-        let requested: Answer =
-            self.carry_out(command, |state, _, now, payload| match state.request(&payload, now) {
-                Ok(()) => Decided::Done(Ok(())),
-                Err(refusal) => Decided::Refused(Err(refusal)),
-            })?;
-        Ok(requested?)
-    }
-
-    async fn list_uses(
-        &self,
-        query: List<UsePosition, (OrganizationId, CredentialId)>,
-    ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
-        self.decide(|state| {
-            state.authorize(&query.principal, query.now)?;
-            if !state.credentials.contains_key(&query.of) {
-                return Ok(None);
-            }
-            let uses = state.uses.get(&query.of).into_iter().flatten();
-            let position = |one: &CredentialUse| (one.at, one.activation);
-            let is_later =
-                |one: &&CredentialUse| query.after.is_none_or(|after| position(one) < (after.at, after.activation));
-            let mut uses: Vec<_> = uses.filter(is_later).cloned().collect();
-            uses.sort_by_key(|one| std::cmp::Reverse(position(one)));
-            uses.truncate(query.limit);
-            Ok(Some(uses))
-        })?
     }
 }
 
@@ -191,19 +111,6 @@ fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> 
         row.stored.updated_at = now;
         state.remember(organization, idempotency, (id, *answer), now);
         state.audit.push(command.audit.clone());
-    }
-    outcome.into_answer()
-}
-
-fn delete(state: &mut State, command: Command<DeleteCredential>) -> Answer<bool> {
-    let place = (command.payload.organization, command.payload.id);
-    let found = state.credentials.get(&place).map(|row| (place.1, row.stored.revision));
-    let outcome = decide_deletes(found.into_iter().collect(), [&command.payload]).swap_remove(0);
-    if outcome.effects().is_some() {
-        state.credentials.remove(&place);
-        state.uses.remove(&place);
-        state.checks.remove(&place);
-        state.audit.push(command.audit);
     }
     outcome.into_answer()
 }
@@ -296,40 +203,9 @@ impl State {
         self.hourly.get(&(organization, subject.to_owned()))?.refused_for(most, now)
     }
 
-    /// Counts an action that is permitted `most` times an hour.
-    pub(super) fn take(
-        &mut self,
-        organization: OrganizationId,
-        subject: &str,
-        most: u32,
-        now: Timestamp,
-    ) -> Result<(), Refusal> {
-        if let Some(seconds) = self.refused_for(organization, subject, most, now) {
-            return Err(Refusal::TooOften(seconds));
-        }
-        self.count(organization, subject, now);
-        Ok(())
-    }
-
     pub(super) fn count(&mut self, organization: OrganizationId, subject: &str, now: Timestamp) {
         let counted = self.hourly.entry((organization, subject.to_owned())).or_default();
         *counted = counted.plus_one(now);
-    }
-
-    fn request(&mut self, payload: &RequestCheck, now: Timestamp) -> Answer {
-        let RequestCheck { organization, id, version } = *payload;
-        let row = self.credentials.get(&(organization, id)).ok_or(Refusal::NotFound)?;
-        let version = version.or(row.stored.staged).unwrap_or(row.stored.version);
-        let kept = row.others.get(&version).is_some_and(|other| other.superseded.is_none_or(|it| it.is_kept(now)));
-        if version != row.stored.version && !kept {
-            return Err(Refusal::NoSuchVersion);
-        }
-        if self.checker_seen_at.is_none_or(|seen| seen.plus_seconds(CHECKER_SECONDS) < now) {
-            return Err(Refusal::NoChecker);
-        }
-        self.take(organization, "checks", HourlyLimit::CHECKS, now)?;
-        self.checks.insert((organization, id), CheckRow { version, requested_at: now, taken_at: None });
-        Ok(())
     }
 
     pub(super) fn credentials_of(

@@ -5,13 +5,12 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use vault_core::credential::LastCheck;
+use vault_core::credential::{CredentialUse, LastCheck, USE_SECONDS};
 use vault_core::credential_counts::{Checked, CountedCredentials};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{
-    CountCredentials, CountedSlice, CredentialUse, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance,
-    StoreError, USE_SECONDS,
+    CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;

@@ -1,5 +1,6 @@
 //! The rows of operations.
 
+use super::row::{CheckRow, CredentialRow};
 use super::{MemoryStore, State};
 use crate::clock::lock;
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
-use vault_core::credential::Holder;
+use vault_core::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
 use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
@@ -23,7 +24,7 @@ use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, LookupRow,
-    NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError,
+    NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential, StoredVersions,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::Blob;
@@ -283,6 +284,69 @@ impl NamespaceRows for MemoryRows<'_> {
 }
 
 impl CredentialRows for MemoryRows<'_> {
+    fn credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredCredential>> {
+        done(self.state().credentials.get(&(organization, id)).map(|row| row.stored.clone()))
+    }
+
+    fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>> {
+        done(self.state().credentials.get(&(organization, id)).map(CredentialRow::versions))
+    }
+
+    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows> {
+        let by_expiry = query.filter.expires_before.is_some();
+        let state = self.state();
+        let listed = state.credentials_of(query.organization).rev();
+        let listed = listed.filter(|row| query.matches(&row.stored, &row.labels, now)).map(|row| row.stored.clone());
+        let mut rows: Vec<_> = listed
+            .filter(|row| {
+                query.after.is_none_or(|after| match by_expiry {
+                    true => (row.expires_at, row.id) > (after.expires_at, after.id),
+                    false => row.id < after.id,
+                })
+            })
+            .collect();
+        if by_expiry {
+            rows.sort_by_key(|row| (row.expires_at, row.id));
+        }
+        rows.truncate(query.limit);
+        done(ListedRows { rows, searched_to: None })
+    }
+
+    fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
+        let (mut state, place) = (self.state(), (organization, id));
+        state.credentials.remove(&place);
+        state.uses.remove(&place);
+        state.checks.remove(&place);
+        done(())
+    }
+
+    fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {
+        let position = |one: &CredentialUse| (one.at, one.activation);
+        let is_later =
+            |one: &&CredentialUse| query.after.is_none_or(|after| position(one) < (after.at, after.activation));
+        let state = self.state();
+        let uses = state.uses.get(&(query.organization, query.id)).into_iter().flatten();
+        let mut uses: Vec<_> = uses.filter(is_later).cloned().collect();
+        uses.sort_by_key(|one| std::cmp::Reverse(position(one)));
+        uses.truncate(query.limit);
+        done(uses)
+    }
+
+    fn checker_seen_at(&self) -> Reply<'_, Option<Timestamp>> {
+        done(self.state().checker_seen_at)
+    }
+
+    fn request_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+        requested_at: Timestamp,
+    ) -> Reply<'_, ()> {
+        self.state().checks.insert((organization, id), CheckRow { version, requested_at, taken_at: None });
+        done(())
+    }
+
     fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>> {
         done(self.state().credentials.get(&(organization, credential)).map(|row| row.stored.version))
     }

@@ -201,17 +201,6 @@ impl Vault {
         Ok(StoredMetadata { metadata: sealed, labels: metadata.labels.digests(&*self.digester, organization), vend })
     }
 
-    /// Reads a credential with its versions.
-    pub(super) async fn versions_of(
-        &self,
-        principal: &Principal,
-        organization: OrganizationId,
-        id: CredentialId,
-    ) -> Result<StoredVersions, Error> {
-        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
-        Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
-    }
-
     /// Decrypts the metadata of one credential.
     async fn metadata(
         &self,

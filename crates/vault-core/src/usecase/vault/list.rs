@@ -4,15 +4,12 @@ use super::Vault;
 use super::reading::Reading;
 use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{CredentialType, Health, Information, Metadata};
+use crate::credential::{CredentialType, Health, Information, ListCredentials, ListPosition, ListedRows, Metadata};
 use crate::cursor::{self, ListFilter, Page, PageRequest};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{
-    CredentialContext, ListCredentials, ListPosition, ListedRows, PreviousVersion, SealError, SealedInformation,
-    StoredCredential,
-};
+use crate::port::{CredentialContext, PreviousVersion, SealError, SealedInformation, StoredCredential};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -79,20 +76,9 @@ impl Vault {
             Some(text) => Some(cursor::decode(digester, organization, filter, text).await?),
             None => None,
         };
-        let now = self.environment.now();
-        let query = ListCredentials {
-            principal: principal.clone(),
-            organization,
-            now,
-            namespace: filter.namespace.clone(),
-            kind: filter.kind,
-            labels: filter.labels.iter().map(|label| label.lookup(digester, organization)).collect(),
-            health: filter.health,
-            expires_before: filter.expires_before,
-            after,
-            limit: page.rows(),
-        };
-        let ListedRows { rows, searched_to } = self.store.list_credentials(query).await?;
+        let labels = filter.labels.iter().map(|label| label.lookup(digester, organization)).collect();
+        let listed = ListCredentials { organization, filter: filter.clone(), labels, after, limit: page.rows() };
+        let ListedRows { rows, searched_to } = self.operations.run(&self.environment, principal, listed).await?;
         let encode = |position| cursor::encode(digester, organization, filter, position);
         let Page { items, next } = Page::of(rows, page, |last| {
             let expires_at = last.expires_at.filter(|_| filter.expires_before.is_some());
@@ -100,7 +86,7 @@ impl Vault {
         });
         let next = next.or_else(|| searched_to.map(encode));
         let items = self.open(organization, items, reading).await?;
-        self.count(principal, organization, now, AuditAction::CredentialsListed);
+        self.count(principal, organization, AuditAction::CredentialsListed);
         Ok(Page { items, next })
     }
 
@@ -182,13 +168,7 @@ impl Vault {
     }
 
     /// Counts a read for the audit log, outside of the request's path.
-    pub(super) fn count(
-        &self,
-        principal: &Principal,
-        organization: OrganizationId,
-        now: Timestamp,
-        action: AuditAction,
-    ) {
-        self.tally.count(now, Some(organization), Actor::from(principal), action, Subject::Vault);
+    pub(super) fn count(&self, principal: &Principal, organization: OrganizationId, action: AuditAction) {
+        self.tally.count(self.environment.now(), Some(organization), Actor::from(principal), action, Subject::Vault);
     }
 }

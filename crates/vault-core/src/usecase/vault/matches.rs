@@ -2,11 +2,9 @@
 
 use super::Vault;
 use super::reading::Reading;
-use crate::audit::{AuditAction, Subject};
-use crate::credential::CredentialData;
+use crate::credential::{CredentialData, MatchCredential, ShowCredential};
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
-use crate::port::{Event, MatchCredential};
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -18,19 +16,14 @@ impl Vault {
     /// - [`Refusal::TypeDiffers`] or [`Refusal::TooOften`].
     pub async fn matches(&self, principal: &Principal, id: CredentialId, data: &CredentialData) -> Result<bool, Error> {
         let organization = principal.member(Action::Save)?;
-        let (action, subject) = (AuditAction::CredentialMatched, Subject::Credential(id));
-        let payload = MatchCredential { organization, id };
-        let command = self.environment.command(principal, Some(organization), action, subject, payload);
-        let matched = Event::recorded(&command.audit);
-        let row = self.store.match_credential(command).await?;
-        self.environment.emit(matched);
+        let row = self.operations.run(&self.environment, principal, MatchCredential(organization, id)).await?;
         if row.kind != data.kind() {
             return Err(Refusal::TypeDiffers(row.kind).into());
         }
         let fingerprint = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
         let information = match self.information(organization, &row, Reading::First).await {
             Err(error) if error.is_unknown_key() => {
-                let row = self.versions_of(principal, organization, id).await?.current;
+                let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
                 self.information(organization, &row, Reading::Again).await?
             }
             opened => opened?,

@@ -1,10 +1,9 @@
 //! Requested checks of a credential by the activation process, which is the only one that can decrypt it.
 
 use super::Vault;
-use crate::audit::{AuditAction, Subject};
+use crate::credential::RequestCheck;
 use crate::error::Error;
 use crate::id::CredentialId;
-use crate::port::{Event, RequestCheck};
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -21,12 +20,6 @@ impl Vault {
         version: Option<i64>,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
-        let (action, subject) = (AuditAction::CredentialCheckRequested, Subject::Credential(id));
-        let payload = RequestCheck { organization, id, version };
-        let command = self.environment.command(principal, Some(organization), action, subject, payload);
-        let requested = Event::recorded(&command.audit);
-        self.store.request_check(command).await?;
-        self.environment.emit(requested);
-        Ok(())
+        self.operations.run(&self.environment, principal, RequestCheck { organization, id, version }).await
     }
 }

@@ -3,10 +3,9 @@
 use super::reading::Reading;
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
-use crate::credential::CredentialType;
+use crate::credential::{CredentialType, ShowCredential};
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
-use crate::port::Find;
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -26,12 +25,10 @@ impl Vault {
         reading: Reading,
     ) -> Result<ListedCredential, Error> {
         let organization = principal.member(Action::List)?;
-        let now = self.environment.now();
-        let query = Find { principal: principal.clone(), of: organization, key: id, now };
-        let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
+        let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
         let shown = self.open(organization, vec![row], reading).await?;
         let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;
-        self.count(principal, organization, now, AuditAction::CredentialShown);
+        self.count(principal, organization, AuditAction::CredentialShown);
         Ok(shown)
     }
 
@@ -45,8 +42,7 @@ impl Vault {
         id: CredentialId,
     ) -> Result<(CredentialType, i64), Error> {
         let organization = principal.member(Action::Save)?;
-        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
-        let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
+        let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
         Ok((row.kind, row.revision))
     }
 }

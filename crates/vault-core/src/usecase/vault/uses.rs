@@ -2,12 +2,11 @@
 
 use super::Vault;
 use crate::audit::AuditAction;
-use crate::credential::{Holder, ListHolders};
+use crate::credential::{CredentialUse, Holder, ListHolders, ListUses, UsePosition};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use crate::integration::{IntegrationName, IntegrationNames};
-use crate::port::{CredentialUse, List, UsePosition};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -15,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 impl Vault {
     /// Reads a page of the activations that issued the credential, newest first: the active ones, and those that
-    /// expired within [`USE_SECONDS`](crate::port::USE_SECONDS).
+    /// expired within [`USE_SECONDS`](crate::credential::USE_SECONDS).
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also for a credential of another organization. [`Refusal::Cursor`] if the cursor does not
@@ -41,9 +40,8 @@ impl Vault {
             Some(text) => Some(decode(cursor::decode_position(digester, ListName::Uses, scope, text).await?)?),
             None => None,
         };
-        let now = self.environment.now();
-        let query = List { principal: principal.clone(), of: (organization, id), after, limit: page.rows(), now };
-        let uses = self.store.list_uses(query).await?.ok_or(Refusal::NotFound)?;
+        let listed = ListUses { organization, id, after, limit: page.rows() };
+        let uses = self.operations.run(&self.environment, principal, listed).await?;
         let mut page = Page::of(uses, &page, |last| {
             let at = last.at.as_millis().to_be_bytes();
             let position = [id.as_bytes().as_slice(), &at, last.activation.as_bytes()].concat();
@@ -53,7 +51,7 @@ impl Vault {
         for one in &mut page.items {
             one.name = names.get(&one.integration).cloned();
         }
-        self.count(principal, organization, now, AuditAction::CredentialShown);
+        self.count(principal, organization, AuditAction::CredentialShown);
         Ok(page)
     }
 
@@ -67,7 +65,7 @@ impl Vault {
         let listed = ListHolders(organization, id);
         let (version, holders) = self.operations.run(&self.environment, principal, listed).await?;
         let names = self.names(principal, organization, holders.iter().map(|one| one.integration)).await?;
-        self.count(principal, organization, self.environment.now(), AuditAction::CredentialShown);
+        self.count(principal, organization, AuditAction::CredentialShown);
         Ok((version, holders, names))
     }
 

@@ -3,7 +3,7 @@
 use super::Vault;
 use super::reading::Reading;
 use crate::audit::AuditAction;
-use crate::credential::{Information, LastCheck, VersionState};
+use crate::credential::{Information, LastCheck, ListVersions, VersionState};
 use crate::error::Error;
 use crate::id::CredentialId;
 use crate::port::SealedInformation;
@@ -47,7 +47,7 @@ impl Vault {
     ) -> Result<Vec<ListedVersion>, Error> {
         let organization = principal.member(Action::List)?;
         let now = self.environment.now();
-        let stored = self.versions_of(principal, organization, id).await?;
+        let stored = self.operations.run(&self.environment, principal, ListVersions(organization, id)).await?;
         let mut others = stored.others;
         others.retain(|version| stored.current.listed.is_kept(version.number, now));
         others.sort_by_key(|version| std::cmp::Reverse(version.number));
@@ -75,7 +75,7 @@ impl Vault {
                 destroy_at: superseded.map(|superseded| superseded.destroy_at),
             });
         let listed = listed.collect();
-        self.count(principal, organization, now, AuditAction::CredentialShown);
+        self.count(principal, organization, AuditAction::CredentialShown);
         Ok(listed)
     }
 }

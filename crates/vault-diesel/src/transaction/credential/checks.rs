@@ -1,12 +1,11 @@
 //! Comparisons and checks of credentials: counted, requested, claimed by an activation process, recorded.
 
+use super::super::Transaction;
 use super::super::audit::AuditRecorder;
-use super::super::authorize::authorize_and_lock;
-use super::super::{Transaction, hourly};
 use super::row::{self, CheckColumns, credential_of};
 use super::sealed::{OtherVersion, SealedRow, with_secrets};
 use super::versions::version_of;
-use crate::db::{Tx, Update, locked};
+use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{check_requests, check_rounds, credential_versions, credentials, organizations};
 use crate::stored::{BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
@@ -14,16 +13,13 @@ use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
 };
-use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, MatchCredential, RecordActivated,
-    RecordCheck, RequestCheck, StoredCredential,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, RecordActivated, RecordCheck,
 };
 use vault_core::time::Timestamp;
-use vault_core::{Command, Refusal};
 
 /// The key of the one row of `check_rounds`.
 const SINGLETON: i64 = 1;
@@ -35,59 +31,28 @@ fn requests_of(organization: IdBytes, id: IdBytes) -> _ {
     check_requests::table.filter(check_requests::organization_id.eq(organization)).filter(check_requests::id.eq(id))
 }
 
-impl Transaction for Command<MatchCredential> {
-    type Outcome = StoredCredential;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<StoredCredential, Failure> {
-        authorize_and_lock(tx, &self.principal, self.now).await?;
-        let (MatchCredential { organization, id }, now) = (self.payload, self.now);
-        let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
-        hourly::take(tx, organization, &format!("match:{id}"), HourlyLimit::MATCHES, now).await?;
-        audit.record(tx, &self.audit).await?;
-        Ok(credential)
-    }
-}
-
-impl Transaction for Command<RequestCheck> {
-    type Outcome = ();
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        authorize_and_lock(tx, &self.principal, self.now).await?;
-        let (RequestCheck { organization, id, version }, now) = (self.payload, self.now);
-        let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
-        let version = version.or(credential.staged).unwrap_or(credential.version);
-        if version != credential.version && !is_kept(tx, (organization, id), version, now).await? {
-            return Err(Refusal::NoSuchVersion.into());
-        }
-        let seen = check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select(check_rounds::seen_at);
-        let seen: Option<i64> = tx.first(seen).await?;
-        if seen.is_none_or(|seen| Timestamp::from_millis(seen).plus_seconds(CHECKER_SECONDS) < now) {
-            return Err(Refusal::NoChecker.into());
-        }
-        hourly::take(tx, organization, hourly::CHECKS, HourlyLimit::CHECKS, now).await?;
-        tx.execute(diesel::delete(requests_of(organization.stored(), id.stored()))).await?;
-        let new = diesel::insert_into(check_requests::table).values((
-            check_requests::organization_id.eq(organization.stored()),
-            check_requests::id.eq(id.stored()),
-            check_requests::version.eq(version),
-            check_requests::requested_at.eq(now.as_millis()),
-        ));
-        tx.execute(new).await?;
-        audit.record(tx, &self.audit).await?;
-        Ok(())
-    }
-}
-
-/// Returns whether a version that is not current still exists.
-async fn is_kept(
+/// Queues a check, in place of an earlier request for the credential.
+pub(crate) async fn request(
     tx: &Tx<'_>,
-    (organization, id): CredentialKey,
+    organization: OrganizationId,
+    id: CredentialId,
     version: i64,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    let row = version_of(organization.stored(), id.stored(), version).select(credential_versions::destroy_at);
-    let destroy_at: Option<Option<i64>> = tx.first(row).await?;
-    Ok(destroy_at.is_some_and(|at| at.is_none_or(|at| now < Timestamp::from_millis(at))))
+    at: Timestamp,
+) -> Result<(), Failure> {
+    tx.execute(diesel::delete(requests_of(organization.stored(), id.stored()))).await?;
+    let new = diesel::insert_into(check_requests::table).values((
+        check_requests::organization_id.eq(organization.stored()),
+        check_requests::id.eq(id.stored()),
+        check_requests::version.eq(version),
+        check_requests::requested_at.eq(at.as_millis()),
+    ));
+    tx.execute(new).await?;
+    Ok(())
+}
+
+/// Reads when an activation process last claimed checks.
+pub(crate) fn seen_at<'t>(tx: &'t Tx<'_>) -> Reply<'t, Option<i64>> {
+    tx.first(check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select(check_rounds::seen_at))
 }
 
 /// Claims checks that are due, so that no other activation process claims them.

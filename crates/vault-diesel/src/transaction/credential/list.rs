@@ -1,8 +1,6 @@
 //! Lists of credentials. Every page costs the same: an index leads to its first row, and a page of a list with several filters
 //! reads at most [`LIST_WINDOW`] rows.
 
-use super::super::Read;
-use super::super::authorize::{authorize, authorized};
 use super::row::CredentialRow;
 use crate::db::{Db, Tx, exists_row_by_row, narrow, without_index};
 use crate::failure::Failure;
@@ -14,36 +12,23 @@ use diesel::{
     BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _,
     SelectableHelper as _,
 };
-use vault_core::credential::{CredentialType, EXPIRING_SECONDS, HealthState};
+use vault_core::credential::{
+    CredentialType, EXPIRING_SECONDS, HealthState, LIST_WINDOW, ListCredentials, ListPosition, ListedRows,
+};
+use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
-use vault_core::port::{LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
 use vault_core::time::Timestamp;
 
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
-/// Returns whether one statement reads the page: that of the whole list, or of one namespace, type or label.
-pub(crate) fn is_one_statement(query: &ListCredentials) -> bool {
-    let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
-    let filters = usize::from(namespace.is_some()) + usize::from(kind.is_some()) + labels.len();
-    // While a lookup key is replaced, a label may have several digests.
-    let labelled_once = labels.iter().all(|label| label.all().len() == 1);
-    filters <= 1 && labelled_once && health.is_none() && expires_before.is_none()
-}
-
-impl Read for ListCredentials {
-    type Outcome = ListedRows;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<ListedRows, Failure> {
-        if is_one_statement(self) {
-            return by_one_index(tx, self).await;
-        }
-        authorize(tx, &self.principal, self.now).await?;
-        match self.expires_before {
-            Some(before) => by_expiry(tx, self, before).await,
-            None => within_a_window(tx, self).await,
-        }
+/// Reads a page at `now`.
+pub(crate) async fn page(tx: &Tx<'_>, query: &ListCredentials, now: Timestamp) -> Result<ListedRows, Failure> {
+    match query.filter.expires_before {
+        _ if query.has_one_index() => by_one_index(tx, query).await,
+        Some(before) => by_expiry(tx, query, before, now).await,
+        None => within_a_window(tx, query, now).await,
     }
 }
 
@@ -65,15 +50,14 @@ async fn by_one_index(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedRows
             .order(credential_labels::id.desc())
             .select(CredentialRow::as_select());
         tx.page(labelled, query.limit)
-    } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+    } else if let Some(namespace) = query.filter.namespace.as_ref().map(Namespace::as_str) {
         tx.page(newest_first.filter(narrow(credentials::namespace.eq(namespace))), query.limit)
-    } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
+    } else if let Some(kind) = query.filter.kind.map(CredentialType::as_str) {
         tx.page(newest_first.filter(narrow(credentials::kind.eq(kind))), query.limit)
     } else {
         tx.page(newest_first, query.limit)
     };
-    let rows = authorized(tx, page, &query.principal, query.now).await?;
-    let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<_, _>>()?;
+    let rows = page.await?.into_iter().map(CredentialRow::decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })
 }
 
@@ -131,15 +115,17 @@ enum Lead {
 }
 
 /// The rows that match the filters of `query`, without its labels and order.
-fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
+fn fitting(query: &ListCredentials, lead: Lead, now: Timestamp) -> Boxed<'_> {
+    // The caller adds the conditions of labels and of the expiry, by which it orders.
+    let ListFilter { namespace, kind, labels: _, health, expires_before: _ } = &query.filter;
     let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.stored())).into_boxed();
-    if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+    if let Some(namespace) = namespace.as_ref().map(Namespace::as_str) {
         rows = match lead {
             Lead::Credentials => rows.filter(credentials::namespace.eq(namespace)),
             Lead::Label => rows.filter(without_index(credentials::namespace).eq(namespace)),
         };
     }
-    if let Some(kind) = query.kind.map(CredentialType::as_str) {
+    if let Some(kind) = kind.map(CredentialType::as_str) {
         rows = match lead {
             Lead::Credentials => rows.filter(credentials::kind.eq(kind)),
             Lead::Label => rows.filter(without_index(credentials::kind).eq(kind)),
@@ -147,8 +133,8 @@ fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
     }
     let expires_by = |moment: Timestamp| credentials::expires_at.le(moment.as_millis());
     let lasts_past = |moment: Timestamp| credentials::expires_at.gt(moment.as_millis());
-    let (now, soon) = (query.now, query.now.plus_seconds(EXPIRING_SECONDS));
-    match query.health {
+    let soon = now.plus_seconds(EXPIRING_SECONDS);
+    match health {
         None => rows,
         Some(HealthState::Expired) => rows.filter(expires_by(now)),
         Some(HealthState::Failing) => rows.filter(credentials::check_failed.is_not_null()).filter(lasts_past(now)),
@@ -164,7 +150,7 @@ fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
 }
 
 /// Newest first, by the label with the fewest rows, else by namespace, type or id.
-async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedRows, Failure> {
+async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials, now: Timestamp) -> Result<ListedRows, Failure> {
     let organization = query.organization.stored();
     let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let Some((end, label)) = rarest(tx, query, before).await? else {
@@ -172,14 +158,14 @@ async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedR
             .filter(credentials::organization_id.eq(organization))
             .filter(credentials::id.lt(before))
             .into_boxed::<Db>();
-        if let Some(namespace) = &query.namespace {
+        if let Some(namespace) = &query.filter.namespace {
             window = window.filter(narrow(credentials::namespace.eq(namespace.as_str())));
-        } else if let Some(kind) = query.kind {
+        } else if let Some(kind) = query.filter.kind {
             window = window.filter(narrow(credentials::kind.eq(kind.as_str())));
         }
         let last = window.order(credentials::id.desc()).offset(last_of_window()).limit(1).select(credentials::id);
         let end: Option<AnyId> = tx.first(last).await?;
-        let mut rows = fitting(query, Lead::Credentials).filter(credentials::id.lt(before));
+        let mut rows = fitting(query, Lead::Credentials, now).filter(credentials::id.lt(before));
         if let Some(end) = &end {
             rows = rows.filter(credentials::id.ge(end));
         }
@@ -201,7 +187,7 @@ async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedR
     {
         labelled = labelled.filter(condition);
     }
-    let rows = fitting(query, Lead::Label)
+    let rows = fitting(query, Lead::Label, now)
         .filter(credentials::id.eq_any(labelled))
         .order(credentials::id.desc())
         .select(CredentialRow::as_select());
@@ -252,7 +238,12 @@ async fn rarest<'a>(
 }
 
 /// The soonest to expire first.
-async fn by_expiry(tx: &Tx<'_>, query: &ListCredentials, before: Timestamp) -> Result<ListedRows, Failure> {
+async fn by_expiry(
+    tx: &Tx<'_>,
+    query: &ListCredentials,
+    before: Timestamp,
+    now: Timestamp,
+) -> Result<ListedRows, Failure> {
     let organization = query.organization.stored();
     let from = query.after.and_then(|after| after.expires_at).map_or(i64::MIN, Timestamp::as_millis);
     let after = query.after.map_or(BEFORE_ALL_IDS, |after| after.id.stored());
@@ -272,7 +263,7 @@ async fn by_expiry(tx: &Tx<'_>, query: &ListCredentials, before: Timestamp) -> R
         Some((id, at)) => Some((id.decode("credentials", &"unknown", "id")?, at)),
         None => None,
     };
-    let mut rows = fitting(query, Lead::Credentials).filter(range);
+    let mut rows = fitting(query, Lead::Credentials, now).filter(range);
     if let Some((id, at)) = end {
         rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.stored()))));
     }

@@ -1,21 +1,19 @@
 //! A credential's row, without its data.
 
-use super::super::Read;
-use super::super::authorize::authorized;
-use crate::db::{Db, Tx};
+use crate::db::Db;
 use crate::failure::Failure;
 use crate::new_row::NEVER;
 use crate::schema::credentials;
-use crate::stored::{Column, IdBytes, StoredId as _};
+use crate::stored::{Column, IdBytes};
 use diesel::dsl::auto_type;
-use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{CredentialType, LastCheck, VersionList};
 use vault_core::digest::Digest;
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::id::{CredentialId, KeyId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{Find, PreviousVersion, StoredCredential};
+use vault_core::port::{PreviousVersion, StoredCredential};
 use vault_core::sealed::{Blob, SealedMetadata};
 use vault_core::time::Timestamp;
 
@@ -70,7 +68,7 @@ pub(crate) fn check(
 }
 
 impl CredentialRow {
-    pub(super) fn decode(self) -> Result<StoredCredential, Failure> {
+    pub(crate) fn decode(self) -> Result<StoredCredential, Failure> {
         let id = self.id.decode(TABLE, &"unknown", "id")?;
         let metadata = match (self.metadata, self.metadata_key_id, self.metadata_revision) {
             (Some(blob), Some(key), Some(revision)) => Some(SealedMetadata {
@@ -106,27 +104,4 @@ impl CredentialRow {
             information: Blob::from_bytes(self.information),
         })
     }
-}
-
-/// One credential, if it exists.
-pub(crate) struct ShowCredential(pub(crate) Find<CredentialId>);
-
-impl Read for ShowCredential {
-    type Outcome = Option<StoredCredential>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<StoredCredential>, Failure> {
-        let Find { principal, of, key, now } = &self.0;
-        let row = tx.first(credential_of(of.stored(), key.stored()).select(CredentialRow::as_select()));
-        authorized(tx, row, principal, *now).await?.map(CredentialRow::decode).transpose()
-    }
-}
-
-/// Reads a credential inside the transaction of an operation that was authorized.
-pub(crate) async fn read(
-    tx: &Tx<'_>,
-    organization: OrganizationId,
-    id: CredentialId,
-) -> Result<Option<StoredCredential>, Failure> {
-    let row = tx.first(credential_of(organization.stored(), id.stored()).select(CredentialRow::as_select())).await?;
-    row.map(CredentialRow::decode).transpose()
 }

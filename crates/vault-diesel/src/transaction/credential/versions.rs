@@ -4,7 +4,7 @@
 //! are in `credential_versions`.
 
 use super::super::Read;
-use super::super::authorize::authorized;
+use super::super::authorize::authorize;
 use super::row::{self, CheckColumns, CredentialRow};
 use crate::db::Tx;
 use crate::failure::Failure;
@@ -15,8 +15,9 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
     SelectableHelper as _,
 };
+use futures_util::try_join;
 use vault_core::credential::Superseded;
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{Find, StoredVersion, StoredVersions};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
@@ -39,19 +40,25 @@ impl Read for ReadVersions {
     type Outcome = Option<StoredVersions>;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<Option<StoredVersions>, Failure> {
-        versions(tx, &self.0).await
+        let Find { principal, of, key, now } = &self.0;
+        let (versions, ()) = try_join!(versions(tx, *of, *key), authorize(tx, principal, *now))?;
+        Ok(versions)
     }
 }
 
 type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Column<KeyId>, Vec<u8>);
 
 /// Reads a credential with its versions, in one statement.
-pub(crate) async fn versions(tx: &Tx<'_>, query: &Find<CredentialId>) -> Result<Option<StoredVersions>, Failure> {
+pub(crate) async fn versions(
+    tx: &Tx<'_>,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<Option<StoredVersions>, Failure> {
     let of_both = credential_versions::organization_id.eq(credentials::organization_id);
     let joined = credentials::table
         .left_join(credential_versions::table.on(of_both.and(credential_versions::id.eq(credentials::id))))
-        .filter(credentials::organization_id.eq(query.of.stored()))
-        .filter(credentials::id.eq(query.key.stored()))
+        .filter(credentials::organization_id.eq(organization.stored()))
+        .filter(credentials::id.eq(id.stored()))
         .order(credential_versions::version)
         .select((
             CredentialRow::as_select(),
@@ -67,8 +74,7 @@ pub(crate) async fn versions(tx: &Tx<'_>, query: &Find<CredentialId>) -> Result<
             )
                 .nullable(),
         ));
-    let rows = tx.load::<(CredentialRow, i64, Option<Version>), _>(joined);
-    let rows = authorized(tx, rows, &query.principal, query.now).await?;
+    let rows = tx.load::<(CredentialRow, i64, Option<Version>), _>(joined).await?;
     let mut current = None;
     let mut others = Vec::new();
     for (row, created_at, version) in rows {
@@ -79,7 +85,7 @@ pub(crate) async fn versions(tx: &Tx<'_>, query: &Find<CredentialId>) -> Result<
     Ok(Some(StoredVersions {
         created_at: Timestamp::from_millis(created_at),
         current: current.decode()?,
-        others: others.into_iter().map(|version| decode(version, query.key)).collect::<Result<_, Failure>>()?,
+        others: others.into_iter().map(|version| decode(version, id)).collect::<Result<_, Failure>>()?,
     }))
 }
 

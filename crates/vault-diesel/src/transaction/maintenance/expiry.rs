@@ -17,10 +17,11 @@ use diesel::{ExpressionMethods as _, IntoSql as _, QueryDsl as _, delete};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use vault_core::credential::USE_SECONDS;
 use vault_core::hourly::HOUR_SECONDS;
 use vault_core::lockout::NETWORK_KNOWN_SECONDS;
 use vault_core::notice::NOTICE_SECONDS;
-use vault_core::port::{EXPIRED_SLICE, IDEMPOTENCY_SECONDS, USE_SECONDS};
+use vault_core::port::{EXPIRED_SLICE, IDEMPOTENCY_SECONDS};
 use vault_core::time::Timestamp;
 
 /// Rows that expire. `G` is the first part of their keys, such as the organization, and `K` the rest. Rows with an equal first

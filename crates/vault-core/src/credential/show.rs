@@ -1,0 +1,50 @@
+//! Reads of one credential and of its versions, without their data.
+
+use crate::error::Refusal;
+use crate::id::{CredentialId, OrganizationId};
+use crate::operation::{Access, Failure, Operation, Unit};
+use crate::port::{StoredCredential, StoredVersions};
+
+/// Reads a credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShowCredential(pub OrganizationId, pub CredentialId);
+
+impl Operation for ShowCredential {
+    type Outcome = StoredCredential;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        Some(self.0)
+    }
+
+    fn is_one_exchange(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<StoredCredential, Failure> {
+        let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?;
+        row.ok_or_else(|| Refusal::NotFound.into())
+    }
+}
+
+/// Reads a credential with its other versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListVersions(pub OrganizationId, pub CredentialId);
+
+impl Operation for ListVersions {
+    type Outcome = StoredVersions;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        Some(self.0)
+    }
+
+    fn is_one_exchange(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<StoredVersions, Failure> {
+        let versions = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?;
+        versions.ok_or_else(|| Refusal::NotFound.into())
+    }
+}
