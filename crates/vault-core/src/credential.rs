@@ -8,6 +8,7 @@ mod azure_cloud;
 mod azure_federated;
 mod azure_identity;
 mod buckets;
+mod check;
 mod connection_string;
 mod data;
 mod delete;
@@ -50,6 +51,9 @@ pub use azure_cloud::AzureCloud;
 pub use azure_federated::AzureFederated;
 pub use azure_identity::{Application, AzureIdentity};
 pub use buckets::Buckets;
+pub use check::{
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, RecordActivated, RecordCheck, VersionKey,
+};
 pub use connection_string::ConnectionString;
 pub use data::{CredentialData, StoredDataError};
 pub use delete::DeleteCredential;

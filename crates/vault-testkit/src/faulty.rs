@@ -173,9 +173,6 @@ ports! {
         find_activation(query: FindActivation) -> Option<Activation>;
         end_activation(command: ForIntegration<EndActivation>) -> bool;
         abort_activation(command: AbortActivation) -> ();
-        claim_checks(payload: ClaimChecks) -> Vec<DueCheck>;
-        record_check(payload: RecordCheck) -> bool;
-        record_activated(payload: RecordActivated) -> ();
     }
     AuditLog {
         append(records: Vec<SealedAuditRecord>) -> ();

@@ -29,7 +29,7 @@ use uuid::Uuid;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
-use vault_core::credential::CredentialUse;
+use vault_core::credential::{CheckRound, CredentialUse};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
@@ -39,7 +39,7 @@ use vault_core::id::{
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{CheckRound, EntityRow, StoreError, StoredCredential};
+use vault_core::port::{EntityRow, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
 use vault_core::sealed::{

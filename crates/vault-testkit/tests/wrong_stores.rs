@@ -297,14 +297,6 @@ wrong_stores! {
             }
         })
     } => issue_credentials::concurrently_added_vend_rule_applies;
-    its_rounds_pass_credentials_over: |store: Wrong| {
-        store.answering("claim_checks", |answer: &mut Result<Vec<DueCheck>, StoreError>| {
-            if let Ok(due) = answer {
-                due.pop();
-            }
-        })
-    } => check::checks_are_due_in_rounds;
-    it_records_checks_of_anything: returns_true("record_check") => check::check_result_applies_to_checked_version;
     it_sets_the_last_activation_back: |store: Wrong| {
         let latest = Mutex::new(None::<vault_core::time::Timestamp>);
         store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {

@@ -1,11 +1,11 @@
 //! Requested checks of credentials.
 
+use super::CHECKER_SECONDS;
 use crate::audit::{AuditAction, Subject};
 use crate::error::Refusal;
 use crate::hourly::HourlyLimit;
 use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
-use crate::port::CHECKER_SECONDS;
 use crate::time::Timestamp;
 use futures_util::try_join;
 

@@ -4,7 +4,7 @@ use super::{AuditLog, KeyedDigester, StoreError};
 use crate::activation::{Activation, IssuanceRefusal, IssuedCredential, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::credential::{CredentialState, CredentialType, LastCheck, VersionList};
+use crate::credential::{CredentialState, CredentialType, VersionList};
 use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
@@ -93,89 +93,6 @@ impl FetchedCredential {
         };
         state.fits(digester, (organization, self.id), &self.code)
     }
-}
-
-/// Time for which an activation process that claimed checks counts as present, in seconds.
-pub const CHECKER_SECONDS: i64 = 60;
-/// Time after which a claimed check without a result is claimed again, in seconds.
-pub const CHECK_AGAIN_SECONDS: i64 = 60;
-
-/// Claims checks that are due: first the requested ones, then those of the periodic round.
-#[derive(Clone, Copy, Debug)]
-pub struct ClaimChecks {
-    /// Current time.
-    pub now: Timestamp,
-    /// Maximum number of requested checks.
-    pub most: usize,
-    /// Maximum number of checks of the periodic round, and the minimum time between the starts of two rounds in
-    /// seconds. `None` claims only requested checks.
-    pub turn: Option<(usize, i64)>,
-}
-
-/// Progress of a round of periodic checks over all credentials.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CheckRound {
-    /// Start of the round. `None` before the first round.
-    pub began_at: Option<Timestamp>,
-    /// Last credential that was claimed, ordered by organization and ID. `None` if the round is complete.
-    pub after: Option<(OrganizationId, CredentialId)>,
-}
-
-impl CheckRound {
-    /// Returns the round to continue at `now`, or `None` if the next one is not due yet.
-    pub fn due(self, every_seconds: i64, now: Timestamp) -> Option<Self> {
-        if self.after.is_some() {
-            return Some(self);
-        }
-        let due = self.began_at.is_none_or(|began| began.plus_seconds(every_seconds) <= now);
-        due.then_some(Self { began_at: Some(now), after: None })
-    }
-
-    /// Returns the round after `taken` were claimed, with at most `most` per call.
-    #[must_use]
-    pub fn past(self, taken: &[(OrganizationId, CredentialId)], most: usize) -> Self {
-        let after = taken.last().copied().filter(|_| taken.len() >= most);
-        Self { after, ..self }
-    }
-}
-
-/// Records when credentials were last activated.
-#[derive(Clone, Debug)]
-pub struct RecordActivated {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The credentials.
-    pub credentials: Vec<CredentialId>,
-    /// Time of the activation, truncated to the minute.
-    pub minute: Timestamp,
-}
-
-/// A check that is due.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DueCheck {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The credential's namespace.
-    pub namespace: Namespace,
-    /// Credential with the version to check.
-    pub credential: FetchedCredential,
-    /// Result of the previous check of this version.
-    pub before: Option<LastCheck>,
-}
-
-/// Stores the result of a check if the credential still has that version.
-#[derive(Clone, Debug)]
-pub struct RecordCheck {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The credential.
-    pub id: CredentialId,
-    /// The version.
-    pub version: i64,
-    /// Result of the check.
-    pub check: LastCheck,
-    /// Audit record of a change of state.
-    pub audit: Option<SealedAuditRecord>,
 }
 
 /// Decides, as the last step before the response, whether prepared credentials may be issued.
@@ -280,16 +197,6 @@ pub trait ActivationRepository: Send + Sync {
 
     /// Deletes an activation if it still exists, and stores the audit record.
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
-
-    /// Claims checks and records that an activation process is present. Skips organizations that are not active.
-    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError>;
-
-    /// Stores the result of a check and records a change of state. Returns `false` if the credential no longer has this
-    /// version.
-    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError>;
-
-    /// Records the minute of the last activation of credentials, unless a later one is recorded.
-    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError>;
 }
 
 /// Ports that activations require of a store. Apart from them, only key rotation and integrity checks read sealed data.

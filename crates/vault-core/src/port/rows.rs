@@ -5,7 +5,9 @@
 
 use super::{RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::audit::{AuditEntry, SealedAuditRecord};
-use crate::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
+use crate::credential::{
+    CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
+};
 use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
@@ -253,6 +255,40 @@ pub trait CredentialRows: Send + Sync {
         id: CredentialId,
         version: i64,
         at: Timestamp,
+    ) -> Reply<'_, ()>;
+
+    /// Removes the requested check of a version, if there is one.
+    fn remove_check_request(&self, key: VersionKey) -> Reply<'_, ()>;
+
+    /// Stores the result of a check. Returns `false` if the version does not exist.
+    fn set_check(&self, key: VersionKey, check: LastCheck) -> Reply<'_, bool>;
+
+    /// Locks the round of periodic checks, which it creates at `now`. Returns also the time at which an activation process
+    /// last claimed checks.
+    fn lock_check_round(&self, now: Timestamp) -> Reply<'_, (Timestamp, CheckRound)>;
+
+    /// Stores the round, and that an activation process claimed checks at `now`.
+    fn set_check_round(&self, now: Timestamp, round: CheckRound) -> Reply<'_, ()>;
+
+    /// Claims requested checks of active organizations that no process works on, oldest first.
+    fn claim_requested_checks(&self, now: Timestamp, most: usize) -> Reply<'_, Vec<VersionKey>>;
+
+    /// Reads the current versions of the credentials of active organizations after one, in the order of their keys.
+    fn credentials_after(
+        &self,
+        after: Option<(OrganizationId, CredentialId)>,
+        most: usize,
+    ) -> Reply<'_, Vec<VersionKey>>;
+
+    /// Reads a version with its sealed data, for a check.
+    fn due_check(&self, key: VersionKey) -> Reply<'_, Option<DueCheck>>;
+
+    /// Stores the minute of the last activation of credentials, unless a later one is stored.
+    fn set_activated(
+        &self,
+        organization: OrganizationId,
+        credentials: &[CredentialId],
+        minute: Timestamp,
     ) -> Reply<'_, ()>;
 
     /// Returns the current version of a credential, if it exists.

@@ -1,11 +1,11 @@
-//! The port of activations and checks.
+//! The port of activations.
 
 use super::{Database, DieselStore};
 use async_trait::async_trait;
 use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::port::{
-    AbortActivation, ActivationRepository, ClaimChecks, DueCheck, EndActivation, FetchCredentials, FetchedCredential,
-    FindActivation, ForIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck, StoreError,
+    AbortActivation, ActivationRepository, EndActivation, FetchCredentials, FetchedCredential, FindActivation,
+    ForIntegration, IssueCredentials, ListActivations, StoreError,
 };
 
 #[async_trait]
@@ -38,17 +38,5 @@ impl<D: Database> ActivationRepository for DieselStore<D> {
 
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError> {
         self.run_for(command.organization, command).await
-    }
-
-    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError> {
-        self.run(payload).await
-    }
-
-    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError> {
-        self.run_for(payload.organization, payload).await
-    }
-
-    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError> {
-        self.run_for(payload.organization, payload).await
     }
 }

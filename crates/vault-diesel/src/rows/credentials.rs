@@ -15,7 +15,9 @@ use diesel::{
 };
 use futures_util::try_join;
 use vault_core::activation::{Purpose, VendedForm};
-use vault_core::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
+use vault_core::credential::{
+    CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
+};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::operation::Access;
 use vault_core::port::{CredentialRows, Reply, StoredCredential, StoredVersions};
@@ -120,6 +122,48 @@ impl CredentialRows for TxRows<'_> {
         at: Timestamp,
     ) -> Reply<'_, ()> {
         several(checks::request(&self.tx, organization, id, version, at))
+    }
+
+    fn remove_check_request(&self, key: VersionKey) -> Reply<'_, ()> {
+        then(checks::remove_request(&self.tx, key), |_| Ok(()))
+    }
+
+    fn set_check(&self, key: VersionKey, check: LastCheck) -> Reply<'_, bool> {
+        several(checks::set_check(&self.tx, key, check))
+    }
+
+    fn lock_check_round(&self, now: Timestamp) -> Reply<'_, (Timestamp, CheckRound)> {
+        several(checks::lock_round(&self.tx, now))
+    }
+
+    fn set_check_round(&self, now: Timestamp, round: CheckRound) -> Reply<'_, ()> {
+        then(checks::set_round(&self.tx, now, round), |_| Ok(()))
+    }
+
+    fn claim_requested_checks(&self, now: Timestamp, most: usize) -> Reply<'_, Vec<VersionKey>> {
+        several(checks::claim_requested(&self.tx, now, most))
+    }
+
+    fn credentials_after(
+        &self,
+        after: Option<(OrganizationId, CredentialId)>,
+        most: usize,
+    ) -> Reply<'_, Vec<VersionKey>> {
+        several(checks::following(&self.tx, after, most))
+    }
+
+    fn due_check(&self, key: VersionKey) -> Reply<'_, Option<DueCheck>> {
+        several(checks::read(&self.tx, key))
+    }
+
+    fn set_activated(
+        &self,
+        organization: OrganizationId,
+        credentials: &[CredentialId],
+        minute: Timestamp,
+    ) -> Reply<'_, ()> {
+        let credentials = credentials.to_vec();
+        several(async move { checks::set_activated(&self.tx, organization, &credentials, minute).await })
     }
 
     fn current_version(&self, organization: OrganizationId, credential: CredentialId) -> Reply<'_, Option<i64>> {

@@ -9,6 +9,7 @@ use crate::stored::{AnyId, Id, StoredId as _, columns_of, place_of};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::RecordedRow;
+use vault_core::credential::VersionKey;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
 
@@ -98,7 +99,7 @@ impl Read for ReadWholeCredential {
         let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
         let mut sealed = Vec::new();
         for number in numbers {
-            let version = checks::read(tx, (organization, id), number).await?;
+            let version = checks::read(tx, VersionKey { organization, id, version: number }).await?;
             sealed.push(version.ok_or(Failure::Overtaken)?.credential);
         }
         let labels = labels::read(tx, organization, id).await?;

@@ -5,12 +5,13 @@ use super::ContractStore;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
-use vault_core::credential::LastCheck;
-use vault_core::port::{ClaimChecks, CredentialChange, DueCheck, RecordActivated, RecordCheck};
+use vault_core::credential::{ClaimChecks, DueCheck, LastCheck, RecordActivated, RecordCheck, VersionKey};
+use vault_core::port::CredentialChange;
+use vault_core::principal::Principal;
 
 impl World<'_> {
     pub(super) async fn claim_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
-        let checks = self.store.claim_checks(ClaimChecks { now: self.now(), most: 10, turn }).await.unwrap();
+        let checks = self.operate(&Principal::Operator, ClaimChecks { most: 10, turn }).await.unwrap();
         // A store may contain other organizations.
         checks.into_iter().filter(|check| check.organization == self.organization).collect()
     }
@@ -42,9 +43,9 @@ pub async fn check_result_applies_to_checked_version(suite: &dyn ContractStore) 
     world.change_credential(id, 1, CredentialChange::Stage(world.new_version(id, 2)), None).await;
     let check = LastCheck::after(None, world.now(), Some(CheckReason::UnknownKey));
     let record = async |of: &World<'_>, version| {
-        let audit = Some(of.audit(AuditAction::CredentialFailing));
-        let payload = RecordCheck { organization: of.organization, id, version, check, audit };
-        world.store.record_check(payload).await.unwrap()
+        let key = VersionKey { organization: of.organization, id, version };
+        let recorded = RecordCheck { key, check, changed: Some(AuditAction::CredentialFailing) };
+        world.operate(&Principal::Operator, recorded).await.unwrap()
     };
     for (of, version, recorded) in [(&world, 1, true), (&world, 2, true), (&world, 3, false), (&other, 1, false)] {
         assert_eq!(record(of, version).await, recorded, "version {version}");
@@ -62,8 +63,8 @@ pub async fn latest_activation_is_recorded(suite: &dyn ContractStore) {
     let principal = world.activator(&world.integration().await);
     let minute = world.now().floor_to_minute();
     let note = async |of: &World<'_>, minute| {
-        let payload = RecordActivated { organization: of.organization, credentials: vec![id], minute };
-        world.store.record_activated(payload).await.unwrap();
+        let recorded = RecordActivated { organization: of.organization, credentials: vec![id], minute };
+        world.operate(&Principal::Operator, recorded).await.unwrap();
     };
     let noted = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;

@@ -1,27 +1,24 @@
 //! Cases of credential health and usage recorded by the activation process.
 
 use super::activators::ACTIVATION_SECONDS;
-use super::tools::{Settled as _, race, with};
+use super::tools::{Settled as _, with};
 use super::world::World;
 use super::{ContractStore, audit};
 use crate::crypto::FakeAuditSealer;
-use std::sync::Arc;
+use futures_util::future::join_all;
 use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses, MatchCredential, RequestCheck, USE_SECONDS,
-    UsePosition,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses,
+    MatchCredential, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};
 use vault_core::namespace::Namespace;
-use vault_core::port::{
-    AuditSealer, CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, Expired, IdGenerator, NewVersion,
-    RecordActivated, RecordCheck,
-};
+use vault_core::port::{AuditSealer, CredentialChange, Expired, IdGenerator, NewVersion};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};
@@ -34,14 +31,12 @@ impl World<'_> {
         before: Option<LastCheck>,
         failed: Option<CheckReason>,
     ) -> bool {
-        let payload = RecordCheck {
-            organization: self.organization,
-            id,
-            version,
+        let recorded = RecordCheck {
+            key: VersionKey { organization: self.organization, id, version },
             check: LastCheck::after(before, self.now(), failed),
-            audit: Some(self.audit(AuditAction::CredentialFailing)),
+            changed: Some(AuditAction::CredentialFailing),
         };
-        self.store.record_check(payload).await.unwrap()
+        self.operate(&Principal::Operator, recorded).await.unwrap()
     }
 
     async fn uses(&self, principal: &Principal, id: CredentialId, after: Option<UsePosition>) -> Option<Vec<String>> {
@@ -110,12 +105,9 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     assert_eq!(request(None).await, Ok(()));
     assert_eq!(request(None).await, Ok(()));
 
-    let taken = race((0..4).map(|_| {
-        let (store, payload) = (Arc::clone(&world.store), ClaimChecks { now: world.now(), most: 10, turn: None });
-        async move { store.claim_checks(payload).await.unwrap() }
-    }))
-    .await;
-    let ours = taken.into_iter().flatten().filter(|check| check.organization == world.organization);
+    let claims = (0..4).map(|_| world.operate(&Principal::Operator, ClaimChecks { most: 10, turn: None }));
+    let taken = join_all(claims).await.into_iter().map(Result::unwrap);
+    let ours = taken.flatten().filter(|check| check.organization == world.organization);
     let ours: Vec<_> = ours.collect();
     assert_eq!(ours.len(), 1);
     assert_eq!((ours[0].credential.version, ours[0].before), (2, None));
@@ -180,8 +172,8 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
 
     let minute = world.now().floor_to_minute();
     for minute in [minute, minute.plus_seconds(-60)] {
-        let payload = RecordActivated { organization: world.organization, credentials: vec![id], minute };
-        world.store.record_activated(payload).await.unwrap();
+        let recorded = RecordActivated { organization: world.organization, credentials: vec![id], minute };
+        world.operate(&Principal::Operator, recorded).await.unwrap();
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
     world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
-use vault_core::credential::LastCheck;
+use vault_core::credential::{LastCheck, RecordCheck, VersionKey};
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryBounds};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
@@ -22,7 +22,7 @@ use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountKey, AttemptOutcome, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS,
-    RecordCheck, Reservation, ReserveKeyUses,
+    Reservation, ReserveKeyUses,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -178,9 +178,9 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     let [succeeds, fails, ..] = world.listed(&principal).await[..] else { panic!("seven were saved") };
     for (id, failed) in [(succeeds, None), (fails, Some(CheckReason::UnknownKey))] {
         let check = LastCheck { at: now, since: now, failed };
-        let (organization, audit) = (world.organization, Some(world.audit(AuditAction::CredentialFailing)));
-        let record = RecordCheck { organization, id, version: 1, check, audit };
-        assert!(world.store.record_check(record).await.unwrap());
+        let key = VersionKey { organization: world.organization, id, version: 1 };
+        let record = RecordCheck { key, check, changed: Some(AuditAction::CredentialFailing) };
+        assert!(world.operate(&Principal::Operator, record).await.unwrap());
     }
     // Other cases may have organizations that sort after this one.
     let before = Some((world.organization, CredentialId::from_bytes([0; 16])));

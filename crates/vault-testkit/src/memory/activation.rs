@@ -1,22 +1,20 @@
 //! Activations.
 
-use super::row::CheckRow;
 use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::activation::{
     Activation, ActivationFacts, IssuanceFacts, IssuanceRefusal, check_activation, check_issuance,
 };
-use vault_core::credential::CredentialUse;
+use vault_core::credential::{CredentialUse, DueCheck};
 use vault_core::entity::Kind;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::{
     IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, check_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, ClaimChecks, DueCheck, EndActivation, FetchCredentials,
-    FetchedCredential, FindActivation, ForIntegration, IssueCredentials, ListActivations, RecordActivated, RecordCheck,
-    StoreError,
+    AbortActivation, ActivationRepository, EndActivation, FetchCredentials, FetchedCredential, FindActivation,
+    ForIntegration, IssueCredentials, ListActivations, StoreError,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -74,40 +72,6 @@ impl ActivationRepository for MemoryStore {
             let AbortActivation { organization, activation, audit } = command;
             state.activations.retain(|id, row| *id != activation || row.organization != organization);
             state.audit.push(audit);
-        })
-    }
-
-    async fn claim_checks(&self, payload: ClaimChecks) -> Result<Vec<DueCheck>, StoreError> {
-        self.decide(|state| state.claim_checks(payload))
-    }
-
-    async fn record_check(&self, payload: RecordCheck) -> Result<bool, StoreError> {
-        self.decide(|state| {
-            let RecordCheck { organization, id, version, check, audit } = payload;
-            if state.checks.get(&(organization, id)).is_some_and(|waits| waits.version == version) {
-                state.checks.remove(&(organization, id));
-            }
-            let Some(row) = state.credentials.get_mut(&(organization, id)) else { return false };
-            let checked = if row.stored.version == version {
-                &mut row.stored.check
-            } else if let Some(other) = row.others.get_mut(&version) {
-                &mut other.check
-            } else {
-                return false;
-            };
-            *checked = Some(check);
-            state.audit.extend(audit);
-            true
-        })
-    }
-
-    async fn record_activated(&self, payload: RecordActivated) -> Result<(), StoreError> {
-        self.decide(|state| {
-            for id in payload.credentials {
-                if let Some(row) = state.credentials.get_mut(&(payload.organization, id)) {
-                    row.stored.last_activated_at = row.stored.last_activated_at.max(Some(payload.minute));
-                }
-            }
         })
     }
 }
@@ -230,32 +194,7 @@ fn issue_credentials(state: &mut State, command: ForIntegration<IssueCredentials
 }
 
 impl State {
-    fn claim_checks(&mut self, payload: ClaimChecks) -> Vec<DueCheck> {
-        let ClaimChecks { now, most, turn } = payload;
-        self.checker_seen_at = Some(now);
-        let active = |state: &Self, organization| state.organization_is_active(organization);
-        let waits = |row: &CheckRow| row.taken_at.is_none_or(|taken| taken.plus_seconds(CHECK_AGAIN_SECONDS) <= now);
-        let mut requested: Vec<_> = self.checks.iter().filter(|(_, row)| waits(row)).collect();
-        requested.retain(|((organization, _), _)| active(self, *organization));
-        requested.sort_by_key(|(place, row)| (row.requested_at, **place));
-        let mut due: Vec<_> = requested.into_iter().take(most).map(|(place, row)| (*place, row.version)).collect();
-        for (place, _) in &due {
-            self.checks.get_mut(place).expect("it was found").taken_at = Some(now);
-        }
-        if let Some((most, every)) = turn
-            && let Some(round) = self.round.due(every, now)
-        {
-            let after = |place: &(OrganizationId, CredentialId)| round.after.is_none_or(|after| *place > after);
-            let turn = self.credentials.iter().filter(|(place, _)| after(place) && active(self, place.0));
-            let turn: Vec<_> = turn.take(most).map(|(place, row)| (*place, row.stored.version)).collect();
-            let places: Vec<_> = turn.iter().map(|(place, _)| *place).collect();
-            self.round = round.past(&places, most);
-            due.extend(turn);
-        }
-        due.into_iter().filter_map(|((organization, id), version)| self.due_check(organization, id, version)).collect()
-    }
-
-    fn due_check(&self, organization: OrganizationId, id: CredentialId, version: i64) -> Option<DueCheck> {
+    pub(super) fn due_check(&self, organization: OrganizationId, id: CredentialId, version: i64) -> Option<DueCheck> {
         let row = self.credentials.get(&(organization, id))?;
         let (sealed, before) = match row.others.get(&version) {
             Some(other) => (&other.sealed, other.check),

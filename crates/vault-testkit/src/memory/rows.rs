@@ -13,7 +13,10 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
-use vault_core::credential::{CredentialUse, Holder, ListCredentials, ListUses, ListedRows};
+use vault_core::credential::{
+    CHECK_AGAIN_SECONDS, CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows,
+    VersionKey,
+};
 use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
@@ -344,6 +347,90 @@ impl CredentialRows for MemoryRows<'_> {
         requested_at: Timestamp,
     ) -> Reply<'_, ()> {
         self.state().checks.insert((organization, id), CheckRow { version, requested_at, taken_at: None });
+        done(())
+    }
+
+    fn remove_check_request(&self, key: VersionKey) -> Reply<'_, ()> {
+        let (mut state, place) = (self.state(), (key.organization, key.id));
+        if state.checks.get(&place).is_some_and(|waits| waits.version == key.version) {
+            state.checks.remove(&place);
+        }
+        done(())
+    }
+
+    fn set_check(&self, key: VersionKey, check: LastCheck) -> Reply<'_, bool> {
+        let mut state = self.state();
+        let checked = state.credentials.get_mut(&(key.organization, key.id)).and_then(|row| {
+            if row.stored.version == key.version {
+                Some(&mut row.stored.check)
+            } else {
+                row.others.get_mut(&key.version).map(|other| &mut other.check)
+            }
+        });
+        done(checked.map(|checked| *checked = Some(check)).is_some())
+    }
+
+    fn lock_check_round(&self, now: Timestamp) -> Reply<'_, (Timestamp, CheckRound)> {
+        let mut state = self.state();
+        done((*state.checker_seen_at.get_or_insert(now), state.round))
+    }
+
+    fn set_check_round(&self, now: Timestamp, round: CheckRound) -> Reply<'_, ()> {
+        let mut state = self.state();
+        (state.checker_seen_at, state.round) = (Some(now), round);
+        done(())
+    }
+
+    fn claim_requested_checks(&self, now: Timestamp, most: usize) -> Reply<'_, Vec<VersionKey>> {
+        let mut state = self.state();
+        let waits = |row: &CheckRow| row.taken_at.is_none_or(|taken| taken.plus_seconds(CHECK_AGAIN_SECONDS) <= now);
+        let mut requested: Vec<_> = state.checks.iter().filter(|(_, row)| waits(row)).collect();
+        requested.retain(|((organization, _), _)| state.organization_is_active(*organization));
+        requested.sort_by_key(|(place, row)| (row.requested_at, **place));
+        let version = |((organization, id), row): (&(_, _), &CheckRow)| VersionKey {
+            organization: *organization,
+            id: *id,
+            version: row.version,
+        };
+        let claimed: Vec<_> = requested.into_iter().take(most).map(version).collect();
+        for key in &claimed {
+            state.checks.get_mut(&(key.organization, key.id)).expect("it was found").taken_at = Some(now);
+        }
+        done(claimed)
+    }
+
+    fn credentials_after(
+        &self,
+        after: Option<(OrganizationId, CredentialId)>,
+        most: usize,
+    ) -> Reply<'_, Vec<VersionKey>> {
+        let (state, after) = (self.state(), after.map_or(Unbounded, Excluded));
+        let following = state.credentials.range((after, Unbounded));
+        let following = following.filter(|((organization, _), _)| state.organization_is_active(*organization));
+        let version = |((organization, id), row): (&(_, _), &CredentialRow)| VersionKey {
+            organization: *organization,
+            id: *id,
+            version: row.stored.version,
+        };
+        done(following.take(most).map(version).collect())
+    }
+
+    fn due_check(&self, key: VersionKey) -> Reply<'_, Option<DueCheck>> {
+        done(self.state().due_check(key.organization, key.id, key.version))
+    }
+
+    fn set_activated(
+        &self,
+        organization: OrganizationId,
+        credentials: &[CredentialId],
+        minute: Timestamp,
+    ) -> Reply<'_, ()> {
+        let mut state = self.state();
+        for id in credentials {
+            if let Some(row) = state.credentials.get_mut(&(organization, *id)) {
+                row.stored.last_activated_at = row.stored.last_activated_at.max(Some(minute));
+            }
+        }
         done(())
     }
 

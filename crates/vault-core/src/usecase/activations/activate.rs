@@ -9,14 +9,12 @@ use crate::activation::{
 };
 use crate::audit::{AuditAction, Subject};
 use crate::check::CheckReason;
-use crate::credential::CredentialData;
+use crate::credential::{CredentialData, RecordActivated};
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{
-    Event, FindActivation, IssueCredentials, NewActivation, RecordActivated, ShortLived, StoreError, VendOrder,
-};
+use crate::port::{Event, FindActivation, IssueCredentials, NewActivation, ShortLived, StoreError, VendOrder};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -184,10 +182,8 @@ impl Activations {
                     let organization = principal.organization;
                     // The credentials are issued and the use is recorded. The time in lists may be late, so ignore an
                     // error.
-                    let _ = self
-                        .store
-                        .record_activated(RecordActivated { organization, credentials: unnoted, minute })
-                        .await;
+                    let recorded = RecordActivated { organization, credentials: unnoted, minute };
+                    let _ = self.by_system(recorded).await;
                 }
                 Ok(Attempt::Done(Activated { id: activation, namespace: opening.namespace, expires_at, credentials }))
             }

@@ -3,11 +3,13 @@
 use super::Activations;
 use super::check::authenticates;
 use super::check::end_of_check;
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::AuditAction;
 use crate::check::{CheckReason, CheckReport, CheckResult, verify_locally};
-use crate::credential::{CredentialData, LastCheck};
+use crate::credential::{ClaimChecks, CredentialData, DueCheck, LastCheck, RecordCheck, VersionKey};
 use crate::error::Error;
-use crate::port::{ClaimChecks, DueCheck, Event, ProbeRequest, RecordCheck, SealError, StorageProbe, VendOrder};
+use crate::operation::Operation;
+use crate::port::{ProbeRequest, SealError, StorageProbe, VendOrder};
+use crate::principal::Principal;
 use crate::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
@@ -30,7 +32,7 @@ impl Activations {
     /// The store failed. Checks without a stored result are due again after a minute.
     pub async fn check_due(&self, turn: Option<(usize, i64)>) -> Result<usize, Error> {
         let Some(probe) = &self.probe else { return Ok(0) };
-        let due = self.store.claim_checks(ClaimChecks { now: self.environment.now(), most: REQUESTS, turn }).await?;
+        let due = self.by_system(ClaimChecks { most: REQUESTS, turn }).await?;
         let count = due.len();
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
         for check in due {
@@ -62,9 +64,14 @@ impl Activations {
     /// The store failed.
     pub async fn announce_checks(&self) -> Result<(), Error> {
         if self.probe.is_some() {
-            self.store.claim_checks(ClaimChecks { now: self.environment.now(), most: 0, turn: None }).await?;
+            self.by_system(ClaimChecks { most: 0, turn: None }).await?;
         }
         Ok(())
+    }
+
+    /// Runs an operation that no principal requested.
+    pub(super) async fn by_system<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 
     async fn check_again(
@@ -91,17 +98,12 @@ impl Activations {
         let now = self.environment.now();
         let check = LastCheck::after(before, now, failed);
         let failed_before = before.map(|before| before.failed.is_some());
-        let audit = (failed_before != Some(failed.is_some())).then(|| {
-            let action = if failed.is_some() { AuditAction::CredentialFailing } else { AuditAction::CredentialHealthy };
-            self.environment.record(now, Some(organization), Actor::System, action, Subject::Credential(credential.id))
+        let changed = (failed_before != Some(failed.is_some())).then_some(match failed {
+            Some(_) => AuditAction::CredentialFailing,
+            None => AuditAction::CredentialHealthy,
         });
-        let changed = audit.as_ref().map(Event::recorded);
-        let payload = RecordCheck { organization, id: credential.id, version: credential.version, check, audit };
-        if self.store.record_check(payload).await?
-            && let Some(changed) = changed
-        {
-            self.environment.emit(changed);
-        }
+        let key = VersionKey { organization, id: credential.id, version: credential.version };
+        self.by_system(RecordCheck { key, check, changed }).await?;
         Ok(())
     }
 

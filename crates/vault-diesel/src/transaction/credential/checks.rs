@@ -1,7 +1,5 @@
-//! Comparisons and checks of credentials: counted, requested, claimed by an activation process, recorded.
+//! Checks of credentials: requested, claimed by an activation process, recorded.
 
-use super::super::Transaction;
-use super::super::audit::AuditRecorder;
 use super::row::{self, CheckColumns, credential_of};
 use super::sealed::{OtherVersion, SealedRow, with_secrets};
 use super::versions::version_of;
@@ -13,18 +11,14 @@ use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
 };
+use vault_core::credential::{CHECK_AGAIN_SECONDS, CheckRound, DueCheck, LastCheck, VersionKey};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, ClaimChecks, DueCheck, RecordActivated, RecordCheck,
-};
 use vault_core::time::Timestamp;
 
 /// The key of the one row of `check_rounds`.
 const SINGLETON: i64 = 1;
-
-type CredentialKey = (OrganizationId, CredentialId);
 
 #[auto_type(no_type_alias)]
 fn requests_of(organization: IdBytes, id: IdBytes) -> _ {
@@ -55,51 +49,12 @@ pub(crate) fn seen_at<'t>(tx: &'t Tx<'_>) -> Reply<'t, Option<i64>> {
     tx.first(check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select(check_rounds::seen_at))
 }
 
-/// Claims checks that are due, so that no other activation process claims them.
-impl Transaction for ClaimChecks {
-    type Outcome = Vec<DueCheck>;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<DueCheck>, Failure> {
-        let Self { now, most, turn } = *self;
-        audit.commit_without_entry();
-        let new = diesel::insert_into(check_rounds::table)
-            .values((check_rounds::singleton.eq(SINGLETON), check_rounds::seen_at.eq(now.as_millis())))
-            .on_conflict_do_nothing();
-        tx.execute(new).await?;
-        let (seen_at, before) = lock_round(tx).await?;
-        let mut round = before;
-        let mut due = claim_requested(tx, now, most).await?;
-        if let Some((most, every)) = turn
-            && let Some(current) = round.due(every, now)
-        {
-            let turn = following(tx, current.after, most).await?;
-            let places: Vec<_> = turn.iter().map(|(place, _)| *place).collect();
-            round = current.past(&places, most);
-            due.extend(turn);
-        }
-        // A process that has nothing to do writes now and then, and not each time.
-        let seen_lately = seen_at.plus_seconds(CHECKER_SECONDS / 3) > now;
-        if due.is_empty() && round == before && seen_lately {
-            return Ok(Vec::new());
-        }
-        let row = diesel::update(check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)));
-        let seen = row.set((
-            check_rounds::seen_at.eq(now.as_millis()),
-            check_rounds::began_at.eq(round.began_at.map(Timestamp::as_millis)),
-            check_rounds::organization_id.eq(round.after.map(|(organization, _)| organization.stored())),
-            check_rounds::credential_id.eq(round.after.map(|(_, credential)| credential.stored())),
-        ));
-        tx.execute(seen).await?;
-        let mut checks = Vec::with_capacity(due.len());
-        for (place, version) in due {
-            checks.extend(read(tx, place, version).await?);
-        }
-        Ok(checks)
-    }
-}
-
-/// Locks the round of checks. Returns also when an activation process last asked.
-async fn lock_round(tx: &Tx<'_>) -> Result<(Timestamp, CheckRound), Failure> {
+/// Locks the round of checks, which it creates at `now`. Returns also when an activation process last asked.
+pub(crate) async fn lock_round(tx: &Tx<'_>, now: Timestamp) -> Result<(Timestamp, CheckRound), Failure> {
+    let new = diesel::insert_into(check_rounds::table)
+        .values((check_rounds::singleton.eq(SINGLETON), check_rounds::seen_at.eq(now.as_millis())))
+        .on_conflict_do_nothing();
+    tx.execute(new).await?;
     let row = check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select((
         check_rounds::seen_at,
         check_rounds::began_at,
@@ -116,8 +71,19 @@ async fn lock_round(tx: &Tx<'_>) -> Result<(Timestamp, CheckRound), Failure> {
     Ok((Timestamp::from_millis(seen_at), CheckRound { began_at: began_at.map(Timestamp::from_millis), after }))
 }
 
+/// Stores the round of checks, and when an activation process last asked.
+pub(crate) fn set_round<'t>(tx: &'t Tx<'_>, now: Timestamp, round: CheckRound) -> Reply<'t, usize> {
+    let row = diesel::update(check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)));
+    tx.execute(row.set((
+        check_rounds::seen_at.eq(now.as_millis()),
+        check_rounds::began_at.eq(round.began_at.map(Timestamp::as_millis)),
+        check_rounds::organization_id.eq(round.after.map(|(organization, _)| organization.stored())),
+        check_rounds::credential_id.eq(round.after.map(|(_, credential)| credential.stored())),
+    )))
+}
+
 /// Claims requested checks that no process works on, oldest first.
-async fn claim_requested(tx: &Tx<'_>, now: Timestamp, most: usize) -> Result<Vec<(CredentialKey, i64)>, Failure> {
+pub(crate) async fn claim_requested(tx: &Tx<'_>, now: Timestamp, most: usize) -> Result<Vec<VersionKey>, Failure> {
     let stale = now.plus_seconds(-CHECK_AGAIN_SECONDS).as_millis();
     let waiting = check_requests::table
         .inner_join(organizations::table.on(organizations::id.eq(check_requests::organization_id)))
@@ -132,17 +98,17 @@ async fn claim_requested(tx: &Tx<'_>, now: Timestamp, most: usize) -> Result<Vec
         let id = id.decode("check_requests", &organization, "id")?;
         let request = diesel::update(requests_of(organization.stored(), id.stored()));
         tx.execute(request.set(check_requests::taken_at.eq(now.as_millis()))).await?;
-        claimed.push(((organization, id), version));
+        claimed.push(VersionKey { organization, id, version });
     }
     Ok(claimed)
 }
 
 /// Lists the credentials of active organizations after a position.
-async fn following(
+pub(crate) async fn following(
     tx: &Tx<'_>,
-    after: Option<CredentialKey>,
+    after: Option<(OrganizationId, CredentialId)>,
     most: usize,
-) -> Result<Vec<(CredentialKey, i64)>, Failure> {
+) -> Result<Vec<VersionKey>, Failure> {
     let start = (BEFORE_ALL_IDS, BEFORE_ALL_IDS);
     let (organization, id) = after.map_or(start, |(organization, id)| (organization.stored(), id.stored()));
     let following = credentials::table
@@ -154,7 +120,7 @@ async fn following(
         .select((credentials::organization_id, credentials::id, credentials::version));
     let decode = |(organization, id, version): (Column<OrganizationId>, Column<CredentialId>, i64)| {
         let organization = organization.decode("credentials", &"unknown", "organization_id")?;
-        Ok(((organization, id.decode("credentials", &organization, "id")?), version))
+        Ok(VersionKey { organization, id: id.decode("credentials", &organization, "id")?, version })
     };
     tx.page(following, most).await?.into_iter().map(decode).collect()
 }
@@ -162,8 +128,7 @@ async fn following(
 /// Reads a version with its sealed data. Returns `None` if the version no longer exists.
 pub(crate) async fn read(
     tx: &Tx<'_>,
-    (organization, id): CredentialKey,
-    version: i64,
+    VersionKey { organization, id, version }: VersionKey,
 ) -> Result<Option<DueCheck>, Failure> {
     let row = with_secrets()
         .filter(credentials::organization_id.eq(organization.stored()))
@@ -201,54 +166,45 @@ pub(crate) async fn read(
     }))
 }
 
-impl Transaction for RecordCheck {
-    /// Whether the version exists.
-    type Outcome = bool;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let Self { organization, id, version, check, audit: sealed } = self;
-        let (organization, id) = (organization.stored(), id.stored());
-        audit.commit_without_entry();
-        let request = requests_of(organization, id).filter(check_requests::version.eq(*version));
-        tx.execute(diesel::delete(request)).await?;
-        let (at, since) = (check.at.as_millis(), check.since.as_millis());
-        let failed = check.failed.map(|reason| reason.as_str());
-        let current = credential_of(organization, id).filter(credentials::version.eq(*version));
-        let current = diesel::update(current).set((
-            credentials::checked_at.eq(at),
-            credentials::check_since.eq(since),
-            credentials::check_failed.eq(failed),
-        ));
-        let mut recorded = tx.execute(current).await? > 0;
-        if !recorded {
-            let other = diesel::update(version_of(organization, id, *version)).set((
-                credential_versions::checked_at.eq(at),
-                credential_versions::check_since.eq(since),
-                credential_versions::check_failed.eq(failed),
-            ));
-            recorded = tx.execute(other).await? > 0;
-        }
-        if recorded && let Some(sealed) = sealed {
-            audit.record(tx, sealed).await?;
-        }
-        Ok(recorded)
-    }
+/// Removes the requested check of a version.
+pub(crate) fn remove_request<'t>(tx: &'t Tx<'_>, key: VersionKey) -> Reply<'t, usize> {
+    let request = requests_of(key.organization.stored(), key.id.stored());
+    tx.execute(diesel::delete(request.filter(check_requests::version.eq(key.version))))
 }
 
-/// Records when credentials were last activated, to the minute.
-impl Transaction for RecordActivated {
-    type Outcome = ();
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        let minute = self.minute.as_millis();
-        let mut ids: Vec<_> = self.credentials.iter().map(|id| id.stored()).collect();
-        ids.sort_unstable();
-        for id in ids {
-            let earlier = credentials::last_activated_at.is_null().or(credentials::last_activated_at.lt(minute));
-            let credential = diesel::update(credential_of(self.organization.stored(), id).filter(earlier));
-            tx.execute(credential.set(credentials::last_activated_at.eq(minute))).await?;
-        }
-        audit.commit_without_entry();
-        Ok(())
+/// Stores the result of a check. Returns `false` if the version does not exist.
+pub(crate) async fn set_check(tx: &Tx<'_>, key: VersionKey, check: LastCheck) -> Result<bool, Failure> {
+    let (organization, id, version) = (key.organization.stored(), key.id.stored(), key.version);
+    let (at, since) = (check.at.as_millis(), check.since.as_millis());
+    let failed = check.failed.map(|reason| reason.as_str());
+    let current = diesel::update(credential_of(organization, id).filter(credentials::version.eq(version))).set((
+        credentials::checked_at.eq(at),
+        credentials::check_since.eq(since),
+        credentials::check_failed.eq(failed),
+    ));
+    if tx.execute(current).await? > 0 {
+        return Ok(true);
     }
+    let other = diesel::update(version_of(organization, id, version)).set((
+        credential_versions::checked_at.eq(at),
+        credential_versions::check_since.eq(since),
+        credential_versions::check_failed.eq(failed),
+    ));
+    Ok(tx.execute(other).await? > 0)
+}
+
+/// Stores the minute of the last activation of credentials, unless a later one is stored.
+pub(crate) async fn set_activated(
+    tx: &Tx<'_>,
+    organization: OrganizationId,
+    credentials: &[CredentialId],
+    minute: Timestamp,
+) -> Result<(), Failure> {
+    let minute = minute.as_millis();
+    for id in credentials {
+        let earlier = credentials::last_activated_at.is_null().or(credentials::last_activated_at.lt(minute));
+        let credential = diesel::update(credential_of(organization.stored(), id.stored()).filter(earlier));
+        tx.execute(credential.set(credentials::last_activated_at.eq(minute))).await?;
+    }
+    Ok(())
 }
