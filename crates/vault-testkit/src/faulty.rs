@@ -191,7 +191,6 @@ ports! {
     }
     CredentialRepository {
         save_credential(command: Command<SaveCredential>) -> CredentialId;
-        find_save(query: Find<Option<Idempotency>>) -> Option<(CredentialId, i64)>;
         versions_for_change(query: Find<CredentialId>) -> Option<StoredVersions>;
         change_credential(command: Command<ChangeCredential>) -> i64;
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use vault_core::Command;
 use vault_core::activation::IssuanceRefusal;
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::*;
@@ -123,9 +123,6 @@ wrong_stores! {
             }
         })
     } => machine::concurrent_clients_are_linearizable;
-    it_finds_no_earlier_save: |store: Wrong| {
-        store.answering("find_save", |answer: &mut Result<Option<(CredentialId, i64)>, StoreError>| *answer = Ok(None))
-    } => idempotency::earlier_save_is_found;
     it_keeps_destroyed_versions: |store: Wrong| {
         store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),

@@ -312,13 +312,6 @@ pub trait CredentialRepository: Send + Sync {
     /// - [`SaveCredential::limit_reached`]: the organization has the maximum number of credentials.
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
 
-    /// Returns the credential and version that an earlier request with this idempotency key created, or `None` if the
-    /// key is unused. Without a key, only authorizes the principal.
-    ///
-    /// # Errors
-    /// [`Refusal::IdempotencyMismatch`] if the key was used for another request.
-    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
-
     /// Reads a credential of the principal's organization with its other versions, immediately before
     /// [`CredentialRepository::change_credential`]. A store may read from its writer connection if that is cheaper.
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;

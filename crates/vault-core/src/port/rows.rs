@@ -3,11 +3,12 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{RecordedStates, StoreError, StoredCredential, StoredVersions};
+use super::{Idempotency, RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::credential::{
     CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
 };
+use crate::decision::EarlierRequest;
 use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
@@ -241,6 +242,13 @@ pub trait CredentialRows: Send + Sync {
 
     /// Removes a credential that exists, with its versions, labels, uses and requested check, and counts it no longer.
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()>;
+
+    /// Reads the earlier request with an idempotency key.
+    fn earlier_request(
+        &self,
+        organization: OrganizationId,
+        idempotency: &Idempotency,
+    ) -> Reply<'_, Option<EarlierRequest>>;
 
     /// Reads a page of the uses of a credential, newest first.
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>>;

@@ -5,18 +5,12 @@ use crate::transaction::credential::versions::ReadVersions;
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::id::CredentialId;
-use vault_core::port::{
-    ChangeCredential, CredentialRepository, Find, Idempotency, SaveCredential, StoreError, StoredVersions,
-};
+use vault_core::port::{ChangeCredential, CredentialRepository, Find, SaveCredential, StoreError, StoredVersions};
 
 #[async_trait]
 impl<D: Database> CredentialRepository for DieselStore<D> {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
         self.write_together(command).await
-    }
-
-    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
-        self.answer(query.principal.organization(), query).await
     }
 
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {

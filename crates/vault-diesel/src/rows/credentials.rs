@@ -8,7 +8,7 @@ use crate::schema::{
 };
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use crate::transaction::credential::row::{CredentialRow, credential_of};
-use crate::transaction::credential::{checks, count, list, versions};
+use crate::transaction::credential::{checks, count, list, save, versions};
 use diesel::dsl::{case_when, count_star, max};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
@@ -18,9 +18,10 @@ use vault_core::activation::{Purpose, VendedForm};
 use vault_core::credential::{
     CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
 };
+use vault_core::decision::EarlierRequest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::operation::Access;
-use vault_core::port::{CredentialRows, Reply, StoredCredential, StoredVersions};
+use vault_core::port::{CredentialRows, Idempotency, Reply, StoredCredential, StoredVersions};
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
@@ -92,6 +93,15 @@ impl CredentialRows for TxRows<'_> {
             )?;
             Ok(())
         })
+    }
+
+    fn earlier_request(
+        &self,
+        organization: OrganizationId,
+        idempotency: &Idempotency,
+    ) -> Reply<'_, Option<EarlierRequest>> {
+        let idempotency = idempotency.clone();
+        several(async move { save::earlier_request(&self.tx, organization, &idempotency).await })
     }
 
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {

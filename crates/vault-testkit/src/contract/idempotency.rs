@@ -1,14 +1,15 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::ContractStore;
-use super::tools::{Settled, evaluated, race, request_digest, with};
+use super::tools::{Settled, race, request_digest, with};
 use super::world::World;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::credential::FindRequest;
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{Find, Idempotency, SaveCredential};
+use vault_core::port::{Idempotency, SaveCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 
@@ -107,9 +108,7 @@ pub async fn earlier_save_is_found(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let find = async |body: &str| {
         let idempotency = keyed(&world, &principal, "key", body).payload.idempotency;
-        let (organization, now) = (world.organization, world.now());
-        let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
-        evaluated(world.store.find_save(query).await)
+        world.operate(&principal, FindRequest { organization: world.organization, idempotency }).await
     };
     assert_eq!(find("body").await.unwrap(), None);
     let command = keyed(&world, &principal, "key", "body");

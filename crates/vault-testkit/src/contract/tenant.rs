@@ -6,7 +6,7 @@ use super::tools::Settled as _;
 use super::world::World;
 use vault_core::Refusal;
 use vault_core::credential::{
-    DeleteCredential, ListHolders, ListUses, ListVersions, MatchCredential, RequestCheck, ShowCredential,
+    DeleteCredential, FindRequest, ListHolders, ListUses, ListVersions, MatchCredential, RequestCheck, ShowCredential,
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::organization::OrganizationState;
@@ -66,13 +66,13 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractS
     denied!(save_credential(full));
     let idempotency = keyed(&world, &principal, "key", "body").payload.idempotency;
     let of = world.organization;
-    denied!(find_save(Find { principal: principal.clone(), of, key: idempotency, now: world.now() }));
     macro_rules! denied_operation {
         ($operation:expr) => {
             let answer = world.operate(&principal, $operation).await.settled().err();
             assert_eq!(answer, Some(Denial::OrganizationDisabled));
         };
     }
+    denied_operation!(FindRequest { organization: of, idempotency });
     denied_operation!(world.list(&principal));
     for id in [id, nothing] {
         denied_operation!(ShowCredential(of, id));

@@ -5,7 +5,7 @@ use super::tools::{Settled as _, blob, evaluated, race, request_digest};
 use super::world::World;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{DeleteCredential, ListVersions, Superseded};
+use vault_core::credential::{DeleteCredential, FindRequest, ListVersions, Superseded};
 use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
@@ -255,8 +255,8 @@ pub async fn replacement_has_one_effect_per_idempotency_key(suite: &dyn Contract
         key: "key".to_owned(),
         body: request_digest("body").into(),
     });
-    let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
-    assert_eq!(world.store.find_save(query).await.unwrap(), Some((id, 2)));
+    let request = FindRequest { organization: world.organization, idempotency: key };
+    assert_eq!(world.operate(&principal, request).await.unwrap(), Some((id, 2)));
     assert_eq!(world.versions(&principal, id).await.current.revision, 2);
     assert_eq!(world.audited(AuditAction::CredentialReplaced).await, 1);
 }

@@ -24,15 +24,6 @@ impl CredentialRepository for MemoryStore {
         Ok(self.decide_authorized(command, save)??)
     }
 
-    async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
-        self.decide(|state| {
-            state.authorize(&query.principal, query.now)?;
-            let Some(idempotency) = query.key else { return Ok(None) };
-            let earlier = state.earlier_request(query.of, &idempotency);
-            Ok(earlier.map(|earlier| earlier.answer(&idempotency)).transpose()?)
-        })?
-    }
-
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.decide(|state| {
             state.authorize(&query.principal, query.now)?;
@@ -234,7 +225,11 @@ impl State {
     }
 
     /// Returns the earlier request with the same key.
-    fn earlier_request(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<EarlierRequest> {
+    pub(super) fn earlier_request(
+        &self,
+        organization: OrganizationId,
+        idempotency: &Idempotency,
+    ) -> Option<EarlierRequest> {
         let place = (organization, idempotency.account, idempotency.key.clone());
         self.idempotency.get(&place).map(|row| row.request)
     }

@@ -17,6 +17,7 @@ use vault_core::credential::{
     CHECK_AGAIN_SECONDS, CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows,
     VersionKey,
 };
+use vault_core::decision::EarlierRequest;
 use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
@@ -26,8 +27,9 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, LookupRow,
-    NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential, StoredVersions,
+    ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
+    LookupRow, NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential,
+    StoredVersions,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::Blob;
@@ -321,6 +323,14 @@ impl CredentialRows for MemoryRows<'_> {
         state.uses.remove(&place);
         state.checks.remove(&place);
         done(())
+    }
+
+    fn earlier_request(
+        &self,
+        organization: OrganizationId,
+        idempotency: &Idempotency,
+    ) -> Reply<'_, Option<EarlierRequest>> {
+        done(self.state().earlier_request(organization, idempotency))
     }
 
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {

@@ -4,10 +4,10 @@ use super::change::{ChangedVersion, Decided, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
 use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
-use crate::credential::{CredentialData, SecretBytes, Superseded};
+use crate::credential::{CredentialData, FindRequest, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, VersionId};
-use crate::port::{CredentialChange, CredentialContext, Event, Find, Idempotency, NewVersion, StoredVersions};
+use crate::port::{CredentialChange, CredentialContext, Event, Idempotency, NewVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -115,10 +115,10 @@ impl Vault {
         &self,
         principal: &Principal,
         organization: OrganizationId,
-        key: Option<Idempotency>,
+        idempotency: Option<Idempotency>,
     ) -> Result<Option<i64>, Error> {
-        let query = Find { principal: principal.clone(), of: organization, key, now: self.environment.now() };
-        Ok(self.store.find_save(query).await?.map(|(_, number)| number))
+        let request = FindRequest { organization, idempotency };
+        Ok(self.operations.run(&self.environment, principal, request).await?.map(|(_, number)| number))
     }
 
     fn idempotency_of_replace(

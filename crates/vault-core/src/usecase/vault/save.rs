@@ -5,15 +5,15 @@ use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{
-    CredentialData, CredentialState, Description, Labels, LastCheck, Metadata, SecretBytes, VersionList, VersionRecord,
-    effective_expiry,
+    CredentialData, CredentialState, Description, FindRequest, Labels, LastCheck, Metadata, SecretBytes, VersionList,
+    VersionRecord, effective_expiry,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
 use crate::id::{CredentialId, VersionId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, Find, Idempotency, RetryReason, SaveCredential, StoreError};
+use crate::port::{CredentialContext, Event, Idempotency, RetryReason, SaveCredential, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -103,15 +103,14 @@ impl Vault {
         let idempotency = self.idempotency_of_save(principal, &request, &data);
         let mut check = None;
         if request.verify {
-            let (now, idempotency) = (self.environment.now(), idempotency.clone());
             // Skip the check for a repeated request, and authorize the session first, so that an ended session cannot
             // cause outgoing connections.
-            let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
-            if let Some((earlier, _)) = self.store.find_save(query).await? {
+            let find = FindRequest { organization, idempotency: idempotency.clone() };
+            if let Some((earlier, _)) = self.operations.run(&self.environment, principal, find).await? {
                 self.environment.emit(Event::RequestRepeated);
                 return Ok(earlier);
             }
-            check = Some(self.verify(&request.data, now).await?);
+            check = Some(self.verify(&request.data, self.environment.now()).await?);
         }
         if request.vend == VendRule::Short {
             allows_short(&request.data).map_err(|reason| no_short_form(request.data.kind(), reason))?;

@@ -8,6 +8,6 @@ pub(crate) mod labels;
 pub(crate) mod list;
 mod replacements;
 pub(crate) mod row;
-mod save;
+pub(crate) mod save;
 pub(crate) mod sealed;
 pub(crate) mod versions;

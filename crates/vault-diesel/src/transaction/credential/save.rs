@@ -1,7 +1,5 @@
 //! Saves of credentials.
 
-use super::super::Read;
-use super::super::authorize::authorize;
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
 use super::count;
 use crate::db::Tx;
@@ -16,7 +14,7 @@ use vault_core::Command;
 use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, decide_saves};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
-use vault_core::port::{Find, Idempotency, SaveCredential};
+use vault_core::port::{Idempotency, SaveCredential};
 
 impl Batch for SaveCredential {
     type Outcome = CredentialId;
@@ -68,55 +66,37 @@ async fn write(tx: &Tx<'_>, organization: OrganizationId, done: &[&Command<SaveC
     Ok(())
 }
 
-/// What the earlier request under an idempotency key created.
-impl Read for Find<Option<Idempotency>> {
-    type Outcome = Option<(CredentialId, i64)>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<(CredentialId, i64)>, Failure> {
-        authorize(tx, &self.principal, self.now).await?;
-        let Some(idempotency) = &self.key else { return Ok(None) };
-        let earlier = load_earlier(tx, self.of, &[idempotency]).await?;
-        let answer = earlier.into_iter().next().map(|(_, earlier)| earlier.answer(idempotency));
-        Ok(answer.transpose()?)
-    }
-}
-
 /// Reads the earlier requests under these keys.
 pub(super) async fn earlier(
     tx: &Tx<'_>,
     organization: OrganizationId,
     keys: &[&Idempotency],
 ) -> Result<EarlierRequests, Failure> {
+    let requests = try_join_all(keys.iter().map(|idempotency| earlier_request(tx, organization, idempotency))).await?;
     let mut earlier = EarlierRequests::default();
-    for (idempotency, request) in load_earlier(tx, organization, keys).await? {
-        earlier.insert(idempotency.account, idempotency.key.clone(), request);
+    for (idempotency, request) in keys.iter().zip(requests) {
+        if let Some(request) = request {
+            earlier.insert(idempotency.account, idempotency.key.clone(), request);
+        }
     }
     Ok(earlier)
 }
 
-async fn load_earlier<'a>(
+/// Reads the earlier request under a key.
+pub(crate) async fn earlier_request(
     tx: &Tx<'_>,
     organization: OrganizationId,
-    keys: &[&'a Idempotency],
-) -> Result<Vec<(&'a Idempotency, EarlierRequest)>, Failure> {
+    idempotency: &Idempotency,
+) -> Result<Option<EarlierRequest>, Failure> {
     type Row = (Column<Digest>, Column<CredentialId>, i64);
-    let rows = keys.iter().map(|idempotency| {
-        let claim = idempotency_keys::table
-            .filter(idempotency_keys::organization_id.eq(organization.stored()))
-            .filter(idempotency_keys::account_id.eq(idempotency.account.stored()))
-            .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
-            .select((idempotency_keys::body, idempotency_keys::credential_id, idempotency_keys::version));
-        tx.first::<Row, _>(claim)
-    });
-    let rows = try_join_all(rows).await?;
-    let decode = |(idempotency, row): (&&'a Idempotency, Option<Row>)| {
-        let (body, credential, version) = row?;
-        let request = || {
-            let body = body.decode("idempotency_keys", &idempotency.account, "body")?;
-            let credential = credential.decode("idempotency_keys", &idempotency.account, "credential_id")?;
-            Ok((*idempotency, EarlierRequest { body, credential, version }))
-        };
-        Some(request())
-    };
-    keys.iter().zip(rows).filter_map(decode).collect()
+    let account = idempotency.account;
+    let claim = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization.stored()))
+        .filter(idempotency_keys::account_id.eq(account.stored()))
+        .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
+        .select((idempotency_keys::body, idempotency_keys::credential_id, idempotency_keys::version));
+    let Some((body, credential, version)) = tx.first::<Row, _>(claim).await? else { return Ok(None) };
+    let body = body.decode("idempotency_keys", &account, "body")?;
+    let credential = credential.decode("idempotency_keys", &account, "credential_id")?;
+    Ok(Some(EarlierRequest { body, credential, version }))
 }
