@@ -39,12 +39,12 @@ GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO 
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, directory, enrolment_codes, enrolment_drafts, erasures, global_lookups,
-    idempotency_keys, invited_addresses, lookups, organization_names
+    idempotency_keys, invited_addresses
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, organization_keys,
-    organizations, pending_seeds, receiver_status, recovery_codes, sessions
+    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, lookups,
+    organization_keys, organizations, pending_seeds, receiver_status, recovery_codes, sessions
     TO :"role";
 COMMIT;

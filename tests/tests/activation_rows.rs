@@ -171,7 +171,7 @@ fn document_of_integration_is_bound_to_every_column() {
         "due_at = 0",
         "kind = 'namespace'",
         "kind = 'other'",
-        "organization_id = (SELECT id FROM organizations WHERE name = 'Globex')",
+        "organization_id = (SELECT id FROM global_lookups WHERE name = 'organization_name' AND value = 'globex')",
         "id = '00000000-0000-7000-8000-000000000000'",
     ] {
         stage.sql(&format!("UPDATE entities SET {change} WHERE id = '{id}'"));

@@ -222,18 +222,26 @@ fn a63_swapped_names_are_refused() {
     vault.organization("Acme");
     vault.organization("Globex");
     let create = ["account", "create", "--email", "new@example.com", "--role", "admin", "--json", "--org"];
+    let swap = |table: &str, column: &str, one: &str, other: &str| {
+        format!(
+            "UPDATE {table} SET {column} = CASE {column} WHEN {one} THEN {other} ELSE {one} END WHERE {column} IN ({one}, {other})"
+        )
+    };
+    let [acme, globex] = ["acme", "globex"]
+        .map(|name| format!("'{}'::uuid", sql.value(&format!("SELECT id FROM global_lookups WHERE value = '{name}'"))));
+    let document = |id: &str| format!("(SELECT sealed FROM entities WHERE id = {id})");
     for statement in [
-        "UPDATE organizations SET name = CASE name WHEN 'Acme' THEN 'Globex' ELSE 'Acme' END, \
-         name_key = CASE name_key WHEN 'acme' THEN 'globex' ELSE 'acme' END WHERE name_key IN ('acme', 'globex')",
-        "UPDATE organization_names SET organization_id = (SELECT id FROM organizations o \
-         WHERE o.name_key = organization_names.name_key) WHERE name_key IN ('acme', 'globex')",
+        swap("global_lookups", "id", &acme, &globex)
+            + "; "
+            + &swap("global_lookups", "organization_id", &acme, &globex),
+        format!("UPDATE entities SET sealed = {} WHERE id = {globex}", document(&acme)),
     ] {
-        sql.run(statement);
+        sql.run(&statement);
         vault.run(&[&create[..], &["Acme"]].concat()).refused();
         vault.run(&["org", "set", "--state", "disabled", "Globex"]).refused();
     }
     let doctor = vault.run(&["doctor", "--deep"]);
-    assert!(doctor.status == Some(1) && doctor.stdout.contains("organizations"), "{doctor:?}");
+    assert!(doctor.status == Some(1) && doctor.stdout.contains("entities"), "{doctor:?}");
 }
 
 /// Rotates the key of an organization, and puts back the row of the destroyed one as the active one.

@@ -351,12 +351,10 @@ fn session_requires_its_rows() {
         "DELETE FROM sessions",
         "UPDATE sessions SET expires_at = created_at",
         &format!("UPDATE sessions SET account_id = '{}'", viewer.id),
-        "UPDATE organizations SET state = 'disabled'",
     ] {
         let session = account.log_in(&client);
         sql.run(statement);
         refused(&client, &session.token);
-        sql.run("UPDATE organizations SET state = 'active'");
     }
     let session = viewer.log_in(&client);
     sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{}'", viewer.id));

@@ -138,34 +138,44 @@ fn restored_rows_are_detected() {
     assert_eq!(findings(&vault), [""; 0]);
     put_back("entities", &integration);
     finds(&vault, &integration, "was removed according to audit entry");
-    sql.run("DELETE FROM entities");
+    sql.run(&format!("DELETE FROM entities WHERE id = '{integration}'"));
 
     // A disabled organization, a frozen namespace and a thawed one.
     vault.run(&["org", "create", "Closed"]).done();
-    let closed = sql.value("SELECT id FROM organizations WHERE name = 'Closed'");
-    // The order of entries is uncertain within a short time.
-    let until_order_is_certain = || std::thread::sleep(std::time::Duration::from_millis(4_100));
-    until_order_is_certain();
+    let closed = sql.value("SELECT id FROM global_lookups WHERE value = 'closed'");
+    keep("entities", &closed);
     vault.run(&["org", "set", "--state", "disabled", "Closed"]).done();
     assert_eq!(findings(&vault), [""; 0]);
-    sql.run(&format!("UPDATE organizations SET state = 'active' WHERE id = '{closed}'"));
+    sql.run(&format!("CREATE TABLE disabled AS SELECT * FROM entities WHERE id = '{closed}'"));
+    put_back("entities", &closed);
+    let led_by = |state: &str| sql.run(&format!("UPDATE lookups SET value = '{state}' WHERE id = '{closed}'"));
+    led_by("active");
     finds(&vault, &closed, "differs from its state in audit entry");
+    // The operator does not sign it again.
+    let refused = vault.run(&["org", "set", "--state", "disabled", "Closed"]);
+    assert!(refused.stderr.contains("fails its integrity check"), "{}", refused.stderr);
+    sql.run("ALTER TABLE disabled RENAME TO kept");
+    put_back("entities", &closed);
+    led_by("disabled");
     vault.run(&["org", "set", "--state", "enabled", "Closed"]).done();
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
-    let led = "CREATE TABLE led AS SELECT * FROM lookups; DELETE FROM lookups";
-    sql.run(&format!("CREATE TABLE frozen AS SELECT * FROM entities; DELETE FROM entities; {led}"));
+    let (of, by) = ("kind = 'namespace'", "name IN ('namespace', 'frozen_namespace')");
+    sql.run(&format!("CREATE TABLE led AS SELECT * FROM lookups WHERE {by}; DELETE FROM lookups WHERE {by}"));
+    sql.run(&format!("CREATE TABLE frozen AS SELECT * FROM entities WHERE {of}; DELETE FROM entities WHERE {of}"));
     finds(&vault, "row imports of table entities", "exists according to audit entry");
     sql.run("INSERT INTO entities SELECT * FROM frozen; INSERT INTO lookups SELECT * FROM led");
     vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]).done();
     assert_eq!(findings(&vault), [""; 0]);
-    sql.run("CREATE TABLE thawed AS SELECT * FROM entities; DELETE FROM entities; INSERT INTO entities SELECT * FROM frozen");
+    let thawed = format!("CREATE TABLE thawed AS SELECT * FROM entities WHERE {of}; DELETE FROM entities WHERE {of}");
+    sql.run(&format!("{thawed}; INSERT INTO entities SELECT * FROM frozen"));
     finds(&vault, "row imports of table entities", "differs from its state in audit entry");
     // A state that was put back is never the basis of another one, which would hide it.
     let refused = vault.run(&["namespace", "thaw", "imports", "--org", "Acme"]);
     assert!(refused.stderr.contains("fails its integrity check"), "{}", refused.stderr);
     finds(&vault, "row imports of table entities", "differs from its state in audit entry");
-    sql.run("DELETE FROM entities; INSERT INTO entities SELECT * FROM thawed; DROP TABLE frozen; DROP TABLE thawed");
+    let thaw = "INSERT INTO entities SELECT * FROM thawed; DROP TABLE frozen; DROP TABLE thawed";
+    sql.run(&format!("DELETE FROM entities WHERE {of}; {thaw}"));
     sql.run("INSERT INTO lookups SELECT * FROM led WHERE name = 'frozen_namespace'; DROP TABLE led");
     finds(&vault, "row imports of table lookups", "no object lists this value");
     sql.run("DELETE FROM lookups WHERE name = 'frozen_namespace'");
@@ -211,35 +221,36 @@ fn restored_rows_are_detected() {
 fn issuers_receivers_and_rows_without_entries_are_found() {
     let vault = Vault::start(Database::Postgres);
     let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
-    let keep = |table: &str| sql.run(&format!("CREATE TABLE kept AS SELECT * FROM {table}"));
-    let put_back = |table: &str| sql.run(&format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept"));
-    let forget = |table: &str| sql.run(&format!("DELETE FROM {table}; DROP TABLE kept"));
+    let of = "kind <> 'organization'";
+    let keep = || sql.run(&format!("CREATE TABLE kept AS SELECT * FROM entities WHERE {of}"));
+    let put_back = || sql.run(&format!("DELETE FROM entities WHERE {of}; INSERT INTO entities SELECT * FROM kept"));
+    let forget = || sql.run(&format!("DELETE FROM entities WHERE {of}; DROP TABLE kept"));
     let request = json!({"kind": "webhook", "url": "https://hooks.example"});
     let added = admin.call("POST", "/v1/receivers").json(&request).send().expect(201).json();
     let receiver = added["id"].as_str().unwrap();
     let path = format!("/v1/receivers/{receiver}");
-    keep("entities");
+    keep();
     admin.call("PATCH", &path).json(&json!({"state": "disabled"})).send().expect(200);
     assert_eq!(findings(&vault), [""; 0]);
-    put_back("entities");
+    put_back();
     finds(&vault, receiver, "differs from its state in audit entry");
     admin.call("DELETE", &path).send().expect(204);
     assert_eq!(findings(&vault), [""; 0]);
-    put_back("entities");
+    put_back();
     finds(&vault, receiver, "was removed according to audit entry");
-    forget("entities");
+    forget();
 
     let keys = vault.scratch("keys.json");
     std::fs::write(&keys, json!({"keys": [SigningKey::new("first").public()]}).to_string()).unwrap();
     let add = ["issuer", "add", "own", "--issuer", "https://issuer.example", "--jwks-file", keys.to_str().unwrap()];
     vault.run(&add).done();
     assert_eq!(findings(&vault), [""; 0]);
-    keep("entities");
+    keep();
     let issuer = sql.value("SELECT id FROM entities WHERE kind = 'issuer'");
     vault.run(&["issuer", "remove", "own"]).done();
-    put_back("entities");
+    put_back();
     finds(&vault, &issuer, "was removed according to audit entry");
-    forget("entities");
+    forget();
 
     // Before a server removes old entries, it records the states of rows again. A row that is in none was put back later.
     vault.run(&["integration", "create", "--org", "Acme", "--name", "nightly", "--namespace", "imports"]).done();
@@ -257,7 +268,7 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
     let (colleague, credential) = live(&vault, &admin);
     let other = admin.save(&small("imports", 9));
     let account = colleague.id.clone();
-    let organization = sql.value("SELECT id FROM organizations WHERE name = 'Acme'");
+    let organization = sql.value("SELECT id FROM global_lookups WHERE value = 'acme'");
     let flip = |column: &str| {
         format!("{column} = set_byte({column}, length({column}) - 1, get_byte({column}, length({column}) - 1) # 1)")
     };
@@ -272,6 +283,7 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
         (of("entities", &integration, "due_at = 1"), &integration, "cannot be read"),
         (of("entities", &integration, "version = version + 1"), &integration, "cannot be read"),
         (of("lookups", &integration, "value = 'other'"), &integration, "cannot be looked up"),
+        (of("lookups", &organization, "value = 'disabled'"), &organization, "cannot be looked up"),
         (of("global_lookups", &integration, "value = 'other ' || value"), &integration, "cannot be looked up"),
         ("UPDATE invitations SET role = 'admin'".to_owned(), "", "has a MAC that does not verify"),
         (of("credentials", &credential, &flip("information")), &credential, "information: not authentic"),

@@ -64,6 +64,8 @@ impl<'de> Deserialize<'de> for DocumentSecret {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
+    /// An organization.
+    Organization,
     /// An integration.
     Integration,
     /// State of a namespace.
@@ -88,6 +90,7 @@ impl Kind {
     /// principal changes it, or it changes only the view of its user.
     pub const fn recorded(self) -> Option<RecordedRow> {
         Some(match self {
+            Self::Organization => RecordedRow::Organization,
             Self::Integration => RecordedRow::Integration,
             Self::Namespace => RecordedRow::Namespace,
             Self::Receiver => RecordedRow::Receiver,
@@ -127,6 +130,10 @@ impl EntityKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "snake_case")]
 pub enum Index {
+    /// Name of an organization in its unique form.
+    OrganizationName,
+    /// State of an organization.
+    OrganizationState,
     /// Name of an integration in its unique form.
     IntegrationName,
     /// Digest of a token of an integration, or its audience.
@@ -150,6 +157,7 @@ impl Index {
     /// Returns the kind of the entities to which its values lead.
     pub const fn kind(self) -> Kind {
         match self {
+            Self::OrganizationName | Self::OrganizationState => Kind::Organization,
             Self::IntegrationName | Self::IntegrationToken => Kind::Integration,
             Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
             Self::ActiveReceiver => Kind::Receiver,
@@ -159,7 +167,7 @@ impl Index {
 
     /// Returns whether its values are unique in the instance: they are found before the organization is known.
     pub const fn is_global(self) -> bool {
-        matches!(self, Self::IntegrationToken)
+        matches!(self, Self::OrganizationName | Self::IntegrationToken)
     }
 }
 

@@ -1,15 +1,26 @@
 //! Organizations: the tenants, each with its own vault.
 
-use crate::audit::RowState;
+mod change;
+mod create;
+mod find;
+
+pub use change::{DeleteOrganization, SetOrganizationState};
+pub use create::CreateOrganization;
+pub use find::{FindOrganization, ListOrganizations, ReadOrganization};
+
+use crate::audit::{Affected, Subject};
+use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::field::Invalid;
 use crate::id::OrganizationId;
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use uuid::Uuid;
 
 /// Name of an organization: 1 to 100 characters, no control characters and no leading or trailing space.
 ///
 /// Names are unique, ignoring ASCII case, and stored as entered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrganizationName(String);
 
 const INVALID: Invalid = Invalid(
@@ -50,7 +61,9 @@ impl fmt::Display for OrganizationName {
 }
 
 /// State of an organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum OrganizationState {
     /// Enabled.
     Active,
@@ -59,30 +72,19 @@ pub enum OrganizationState {
 }
 
 impl OrganizationState {
-    /// Returns the state that the audit log records.
-    pub const fn recorded(self) -> RowState {
-        match self {
-            Self::Active => RowState::Open,
-            Self::Disabled => RowState::Closed,
-        }
-    }
-
     /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
+        text.parse().ok()
     }
 }
 
-/// An organization as operators see it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An organization. Its row belongs to itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Organization {
     /// ID of the organization.
     pub id: OrganizationId,
@@ -92,4 +94,27 @@ pub struct Organization {
     pub state: OrganizationState,
     /// Time of creation.
     pub created_at: Timestamp,
+}
+
+impl Organization {
+    /// Returns whether it is active.
+    pub fn is_active(&self) -> bool {
+        self.state == OrganizationState::Active
+    }
+
+    fn lookup(name: &OrganizationName) -> Lookup {
+        Lookup::new(Index::OrganizationName, name.uniqueness_key())
+    }
+}
+
+impl Entity for Organization {
+    const KIND: Kind = Kind::Organization;
+
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        vec![Self::lookup(&self.name), Lookup::new(Index::OrganizationState, self.state.as_str())]
+    }
+
+    fn subject(&self, _id: Uuid) -> Affected {
+        Subject::Organization(self.id).into()
+    }
 }

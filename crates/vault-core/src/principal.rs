@@ -182,16 +182,19 @@ pub struct SessionFacts {
     pub session_live: bool,
     /// Role and valid sessions of the account, if it exists and is active.
     pub active: Option<(Role, ValidSessions)>,
-    /// Whether the organization exists and is active.
-    pub organization_active: bool,
 }
 
-/// Authorizes a session principal, based on the rows read in the same transaction.
+/// Authorizes a session principal, based on its organization (if it exists and is active) and the rows read in the same
+/// transaction.
 ///
 /// # Errors
 /// The reason for the refusal.
-pub fn check_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
-    if !facts.organization_active {
+pub fn check_session(
+    principal: &SessionPrincipal,
+    organization_is_active: bool,
+    facts: SessionFacts,
+) -> Result<(), Denial> {
+    if !organization_is_active {
         return Err(Denial::OrganizationDisabled);
     }
     let Some((_, sessions)) = facts.active.filter(|(role, _)| *role == principal.role) else {

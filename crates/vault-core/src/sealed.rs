@@ -1,7 +1,6 @@
 //! Sealed values, which the crypto adapter creates for the store and only it can read.
 
 use crate::id::{InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
-use crate::organization::OrganizationName;
 use crate::time::Timestamp;
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
@@ -198,18 +197,21 @@ pub struct OrganizationKeyRecord {
 /// The stored keys of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationKeys {
-    /// Name of the organization.
-    pub name: OrganizationName,
     /// ID of the fingerprint key.
     pub fingerprint_key: KeyId,
-    /// The fingerprint key, wrapped by the instance key. The wrap is bound to the name, and to the IDs and states of the
-    /// organization keys: with other ones it cannot be unwrapped.
+    /// The fingerprint key, wrapped by the instance key. The wrap is bound to the IDs and states of the organization
+    /// keys: with other ones it cannot be unwrapped.
     pub fingerprint_wrapped: Blob,
     /// The organization keys, exactly one of which is active.
     pub keys: Vec<OrganizationKeyRecord>,
 }
 
 impl OrganizationKeys {
+    /// Returns the instance keys that wrap them.
+    pub fn wrapping_keys(&self) -> impl Iterator<Item = KeyId> {
+        self.keys.iter().map(|key| &key.wrapped).chain([&self.fingerprint_wrapped]).filter_map(Blob::key)
+    }
+
     /// Returns the keys after `next` has become the active one.
     #[must_use]
     pub fn with_next(&self, next: &OrganizationKeyRecord) -> Self {

@@ -85,6 +85,7 @@ impl Column {
             Self::Password => "account.password",
             Self::Seed => "account.seed",
             Self::FederationKey => "federation_key.private",
+            Self::Entity(Kind::Organization) => "entity/organization",
             Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
             Self::Entity(Kind::Receiver) => "entity/receiver",
@@ -148,13 +149,10 @@ impl Context {
         Self { organization: Some(organization), ..Self::wrapped_key(Column::OrganizationKey, instance, key) }
     }
 
-    /// Returns the context of an organization's fingerprint key, wrapped by the instance key: it includes the name of the
-    /// organization, and the ids and states of its keys.
+    /// Returns the context of an organization's fingerprint key, wrapped by the instance key: it includes the ids and states
+    /// of the organization's keys.
     pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, rows: &OrganizationKeys) -> Self {
         let mut hash = Sha256::new_with_prefix("orgvault/1/organization keys");
-        let name = rows.name.as_str().as_bytes();
-        hash.update((name.len() as u64).to_be_bytes());
-        hash.update(name);
         let mut keys: Vec<_> = rows.keys.iter().map(|row| (row.id, row.state)).collect();
         keys.sort_unstable_by_key(|(id, _)| *id);
         for (id, state) in keys {

@@ -17,7 +17,6 @@ use vault_core::id::{
     AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationName;
 use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::{
     AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
@@ -60,10 +59,6 @@ fn recovery_digits() -> Digits {
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/v1.txt")
-}
-
-fn organization_name() -> OrganizationName {
-    OrganizationName::parse("Acme").unwrap()
 }
 
 fn context() -> CredentialContext {
@@ -186,7 +181,6 @@ async fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, Bench, Crede
     let bench = Bench::new().await;
     let organization = context().organization;
     let rows = OrganizationKeys {
-        name: organization_name(),
         fingerprint_key: vectors.key("fingerprint-key.id"),
         fingerprint_wrapped: vectors.blob("fingerprint-key.wrapped"),
         keys: vec![OrganizationKeyRecord {
@@ -311,7 +305,7 @@ async fn write() {
 
     let bench = Bench::new().await;
     let crypto = keyring.credentials(bench.keys.clone());
-    let keys = crypto.sealer.new_organization_keys(context().organization, &organization_name(), NOW).unwrap();
+    let keys = crypto.sealer.new_organization_keys(context().organization, NOW).unwrap();
     vectors.put("fingerprint-key.id", keys.fingerprint_key.as_bytes());
     vectors.put("fingerprint-key.wrapped", keys.fingerprint_wrapped.as_bytes());
     vectors.put("organization-key.id", keys.keys[0].id.as_bytes());

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
-use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
     StoreError,
@@ -133,7 +132,6 @@ impl KeyRepository for Keys {
 /// Returns keys of an organization without organization keys.
 pub(crate) fn organization_keys(fingerprint_key: u128) -> OrganizationKeys {
     OrganizationKeys {
-        name: OrganizationName::parse("Acme").unwrap(),
         fingerprint_key: key_id(fingerprint_key),
         fingerprint_wrapped: Blob::from_bytes(Vec::new()),
         keys: Vec::new(),

@@ -62,7 +62,7 @@ async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
     };
     let store = SqliteStore::open(settings).unwrap();
     store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
-    let world = Arc::new(World::make(&*store, 1).await);
+    let world = Arc::new(World::make(&store, 1).await);
     (store, world)
 }
 

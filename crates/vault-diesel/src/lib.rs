@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use vault_core::{port::OrganizationRepository, time::Timestamp};
+//! use vault_core::{port::KeyRepository, time::Timestamp};
 //! use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,8 +18,8 @@
 //! let store = SqliteStore::open(settings)?;
 //! store.migrate(Timestamp::from_millis(1_893_456_000_000), &mut |_| {}).await?;
 //!
-//! let port: Arc<dyn OrganizationRepository> = store.clone();
-//! assert!(port.list_organizations().await?.is_empty());
+//! let port: Arc<dyn KeyRepository> = store.clone();
+//! assert!(port.instance().await?.is_none());
 //! store.close().await;
 //! # Ok(())
 //! # })
@@ -50,6 +50,6 @@ pub use port::{DieselStore, Store, StorePorts};
 pub use postgres::{ConnectError, Distribution, DistributionError, PostgresSettings, PostgresStore, TableDistribution};
 pub use sqlite::{
     CopyError, FileContent, LockError, LockFileErrorKind, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
-    SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,
+    SinceState, SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,
 };
 pub use transfer::{CopiedTable, Progress, Step, Transfer, TransferError, Transferred};

@@ -61,19 +61,8 @@ diesel::table! {
 diesel::table! {
     organizations (id) {
         id -> crate::stored::Id,
-        name -> Text,
-        name_key -> Text,
-        state -> Text,
         fingerprint_key_id -> crate::stored::Id,
         fingerprint_wrapped -> Binary,
-        created_at -> BigInt,
-    }
-}
-
-diesel::table! {
-    organization_names (name_key) {
-        name_key -> Text,
-        organization_id -> crate::stored::Id,
     }
 }
 
@@ -539,6 +528,7 @@ diesel::table! {
 
 diesel::allow_tables_to_appear_in_same_query!(
     directory,
+    lookups,
     organizations,
     organization_keys,
     accounts,
@@ -553,11 +543,11 @@ diesel::allow_tables_to_appear_in_same_query!(
     credential_versions,
     credential_secrets,
     credential_labels,
-    organizations
+    lookups
 );
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);
-diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
+diesel::allow_tables_to_appear_in_same_query!(check_requests, lookups);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
 diesel::allow_tables_to_appear_in_same_query!(lookups, event_deliveries, receiver_status);
 diesel::allow_tables_to_appear_in_same_query!(entities, lookups);

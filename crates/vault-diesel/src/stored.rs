@@ -26,7 +26,7 @@ use vault_core::id::{
 };
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
-use vault_core::organization::{OrganizationName, OrganizationState};
+use vault_core::organization::OrganizationState;
 use vault_core::port::StoredRowKey;
 use vault_core::receiver::{DeliveryFailure, DeliveryState, EventKind};
 use vault_core::role::Role;
@@ -311,7 +311,6 @@ text_forms! {
     Role => Self::parse;
     EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
     Namespace => |text: &str| Self::parse(text, "").ok();
-    OrganizationName => |text: &str| Self::parse(text).ok();
     VendMode => Self::parse;
     VendRule => Self::parse;
     VendedForm => Self::parse;

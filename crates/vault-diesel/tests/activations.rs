@@ -12,8 +12,11 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginAttemptRepository, RowStore};
-use vault_core::port::{ActivationRepository, DeleteOrganization, OrganizationRepository, StoreError};
+use vault_core::organization::DeleteOrganization;
+use vault_core::port::{
+    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, Expired, LoginAttemptRepository,
+    Maintenance, RowStore, StoreError,
+};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -96,7 +99,7 @@ where
 #[tokio::test]
 async fn audit_log_names_issued_credentials_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
-    let world = World::make(&*store, NUMBERS).await;
+    let world = World::make(&store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;
     assert_eq!(column(&scratch, &with_blobs(&sql.replace("chr(", "char("))), expected);
 }
@@ -104,7 +107,7 @@ async fn audit_log_names_issued_credentials_on_sqlite() {
 #[tokio::test(flavor = "multi_thread")]
 async fn audit_log_names_issued_credentials_on_postgres() {
     let store = store(database()).await;
-    let world = World::make(&*store, NUMBERS).await;
+    let world = World::make(&store, NUMBERS).await;
     let (sql, expected) = append_notes(&*store, &world).await;
     assert_eq!(query(database(), &sql).lines().collect::<Vec<_>>(), expected);
 }
@@ -112,8 +115,8 @@ async fn audit_log_names_issued_credentials_on_postgres() {
 /// Creates a world with some rows of each kind that integrations have, and deletes them.
 async fn delete_all<S>(shared: &Arc<S>) -> World
 where
-    S: OrganizationRepository
-        + AccountRepository
+    S: AccountRepository
+        + Maintenance
         + LoginAttemptRepository
         + CredentialRepository
         + RowStore
@@ -121,7 +124,7 @@ where
         + 'static,
 {
     let store = &**shared;
-    let world = World::make(store, NUMBERS + 1).await;
+    let world = World::make(shared, NUMBERS + 1).await;
     let found = world.integration(shared).await;
     world.operate(shared, &Principal::Operator, world.rotate(&found)).await.unwrap();
     world.save_activated(store).await;
@@ -130,9 +133,8 @@ where
         store.fetch_credentials(world.take(&principal)).await.unwrap();
     }
     assert!(world.set_frozen(shared, &Principal::Operator, true).await);
-    let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
-    let deletion = DeleteOrganization { organization: world.organization, audit };
-    assert!(store.delete_organization(deletion).await.unwrap());
+    world.operate(shared, &Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
+    while store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
     world
 }
 
@@ -175,7 +177,7 @@ async fn deleted_organization_leaves_only_audit_rows_on_postgres() {
 #[tokio::test]
 async fn damaged_rows_are_reported_and_none_is_omitted() {
     let (scratch, store) = on_sqlite().await;
-    let world = World::make(&*store, NUMBERS).await;
+    let world = World::make(&store, NUMBERS).await;
     let principal = world.activator(&world.integration(&store).await);
     let lost = world.save_activated(&*store).await.id;
     world.save_activated(&*store).await;

@@ -98,7 +98,7 @@ async fn refused_logins_execute_equal_statements() {
     set_default_instrumentation(note).unwrap();
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
-    let world = World::make(&*store, 1).await;
+    let world = World::make(&store, 1).await;
     let [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] = [11, 12, 13, 14, 15, 16];
     for number in [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] {
         world.account_at(&*store, number, Role::Viewer).await;

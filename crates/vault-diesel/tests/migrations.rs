@@ -13,7 +13,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 20] = [
+const SHARED: [&str; 19] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -31,7 +31,6 @@ const SHARED: [&str; 20] = [
     "issuers",
     "known_networks",
     "retiring_instance_keys",
-    "organization_names",
     "organizations",
     "schema_versions",
 ];

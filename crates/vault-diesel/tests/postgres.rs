@@ -9,12 +9,11 @@ use support::postgres::{client, database, patient_store, query, store, wait_for_
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::account::Account;
-use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::organization::OrganizationState;
+use vault_core::audit::AuditAction;
+use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, CredentialRepository as _, DeleteOrganization,
-    Find, FoundAccount, Maintenance as _, OrganizationRepository as _, SessionRepository as _, SetOrganizationState,
-    StoreError,
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, CredentialRepository as _, Find, FoundAccount,
+    KeyRepository as _, Maintenance as _, SessionRepository as _, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
@@ -39,7 +38,7 @@ fn now() -> Timestamp {
 async fn no_save_succeeds_after_acknowledged_logout() {
     for _ in 0..16 {
         let (here, there) = (store(database()).await, store(database()).await);
-        let world = Arc::new(World::make(&*here, number()).await);
+        let world = Arc::new(World::make(&here, number()).await);
         let mut saves = JoinSet::new();
         for _ in 0..16 {
             let (here, world) = (Arc::clone(&here), Arc::clone(&world));
@@ -78,8 +77,7 @@ enum Revocation {
 }
 
 impl Revocation {
-    async fn carry_out(self, store: &PostgresStore, world: &World) {
-        let audit = world.audit(Actor::Operator, AuditAction::AccountDeleted, Subject::Vault);
+    async fn carry_out(self, store: &Arc<PostgresStore>, world: &World) {
         let organization = world.organization;
         match self {
             Self::Logout => assert!(store.end_session(world.end_session()).await.unwrap()),
@@ -98,11 +96,11 @@ impl Revocation {
                 store.change_account(command).await.unwrap();
             }
             Self::OrganizationDisabled => {
-                let command = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
-                assert!(store.set_organization_state(command).await.unwrap());
+                let disable = SetOrganizationState { organization, state: OrganizationState::Disabled };
+                world.operate(store, &Principal::Operator, disable).await.unwrap();
             }
             Self::OrganizationDeleted => {
-                assert!(store.delete_organization(DeleteOrganization { organization, audit }).await.unwrap());
+                world.operate(store, &Principal::Operator, DeleteOrganization(organization)).await.unwrap();
             }
         }
     }
@@ -116,7 +114,7 @@ async fn revocation_waits_for_saves_in_flight() {
     here.migrate(now(), &mut |_| {}).await.unwrap();
     let (blocker, observer) = (client(&address).await, client(&address).await);
     for revocation in [Logout, AccountDeleted, OrganizationDisabled, OrganizationDeleted] {
-        let world = Arc::new(World::make(&*here, number()).await);
+        let world = Arc::new(World::make(&here, number()).await);
         // Delays the save between its authorization and its commit.
         blocker.batch_execute("BEGIN; LOCK TABLE credentials IN SHARE MODE").await.unwrap();
         let save = tokio::spawn({
@@ -155,7 +153,7 @@ async fn servers_clock_is_measured() {
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_row_causes_refusal_without_effect() {
     let store = store(database()).await;
-    let world = World::make(&*store, number()).await;
+    let world = World::make(&store, number()).await;
     let holder = client(database()).await;
     let sql = format!("BEGIN; SELECT 1 FROM sessions WHERE organization_id = '{}' FOR UPDATE", world.organization);
     holder.batch_execute(&sql).await.unwrap();
@@ -172,13 +170,13 @@ async fn interrupted_connections_are_replaced_transparently() {
     let address = Cluster::shared().create_database();
     let store = store(&address).await;
     store.migrate(now(), &mut |_| {}).await.unwrap();
-    let world = World::make(&*store, number()).await;
+    let world = World::make(&store, number()).await;
     for _ in 0..5 {
         let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
         assert_ne!(query(&address, cut), "0");
         store.save_credential(world.save()).await.unwrap();
-        assert!(store.organization(world.organization).await.unwrap().is_some());
+        assert!(store.organization_keys(world.organization).await.unwrap().is_some());
     }
 }
 
@@ -187,7 +185,7 @@ async fn crashed_database_server_is_unavailable_until_restart() {
     let cluster = Cluster::start(Options::default());
     let store = store(&cluster.create_database()).await;
     store.migrate(now(), &mut |_| {}).await.unwrap();
-    let world = World::make(&*store, number()).await;
+    let world = World::make(&store, number()).await;
     store.save_credential(world.save()).await.unwrap();
     cluster.crash();
     for _ in 0..3 {

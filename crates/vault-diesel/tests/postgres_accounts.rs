@@ -106,7 +106,7 @@ fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
 async fn concurrent_mutual_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
-        let world = World::make(&*here, number()).await;
+        let world = World::make(&here, number()).await;
         let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
         assert!(matches!(one_failed(outcomes), StoreError::Denied(Denial::AccountChanged)));
@@ -119,7 +119,7 @@ async fn concurrent_mutual_demotions_keep_one_admin() {
 async fn concurrent_self_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
-        let world = World::make(&*here, number()).await;
+        let world = World::make(&here, number()).await;
         let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &one), lower(&there, &world, &two, &two)).await;
         assert!(matches!(one_failed(outcomes), StoreError::Refused(Refusal::LastAdmin)));
@@ -136,7 +136,7 @@ async fn sessions_that_end_each_other_leave_one() {
         payload: EndSession { session },
     };
     for _ in 0..ROUNDS {
-        let world = World::make(&*here, number()).await;
+        let world = World::make(&here, number()).await;
         let one = world.member(&*here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
         let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
@@ -154,7 +154,7 @@ async fn sessions_that_end_each_other_leave_one() {
 async fn recovery_code_logs_in_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
-        let world = World::make(&*here, number()).await;
+        let world = World::make(&here, number()).await;
         let member = world.member(&*here, Role::Editor).await;
         let grant = grant(&here, &member).await;
         let uses = join_all((0..16).map(|index| {
@@ -172,7 +172,7 @@ async fn recovery_code_logs_in_once_on_two_servers() {
 async fn enrolment_is_confirmed_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
-        let world = World::make(&*here, number()).await;
+        let world = World::make(&here, number()).await;
         let unique = world.next();
         let grant = AccountRights {
             account: AccountId::from_bytes(bytes(unique)),
@@ -273,7 +273,7 @@ fn about_to_close(target: &SessionPrincipal) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn locking_attempt_does_not_wait_for_account_lock() {
     let (here, _) = servers().await;
-    let world = World::make(&*here, number()).await;
+    let world = World::make(&here, number()).await;
     let number = number();
     let target = world.account_at(&*here, number, Role::Viewer).await;
     about_to_close(&target);
@@ -301,7 +301,7 @@ async fn throttle_buckets_are_locked_in_one_order() {
     }
     let store = patient_store(&address_of).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();
-    let world = World::make(&*store, number()).await;
+    let world = World::make(&store, number()).await;
     for change in [AccountChange::Unlock, AccountChange::Delete] {
         let target = world.member(&*store, Role::Viewer).await;
         let account = *target.account.as_uuid();
@@ -333,7 +333,7 @@ async fn throttle_buckets_are_locked_in_one_order() {
 async fn attempts_and_account_changes_do_not_deadlock() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
-        let world = &World::make(&*here, number()).await;
+        let world = &World::make(&here, number()).await;
         let number = number();
         let target = &world.account_at(&*here, number, Role::Viewer).await;
         about_to_close(target);
@@ -376,7 +376,7 @@ async fn attempts_and_account_changes_do_not_deadlock() {
 async fn concurrent_re_enrolments_do_not_deadlock() {
     let (here, there) = servers().await;
     for round in 0..ROUNDS / 2 {
-        let world = &World::make(&*here, number()).await;
+        let world = &World::make(&here, number()).await;
         let (one, two) = (&world.member(&*here, Role::Admin).await, &world.member(&*here, Role::Admin).await);
         let target = &world.member(&*here, Role::Viewer).await;
         let (by_one, by_two) = (&Principal::Session(one.clone()), &Principal::Session(two.clone()));

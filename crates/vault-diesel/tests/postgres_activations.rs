@@ -11,13 +11,12 @@ use support::activators::activated;
 use support::postgres::{client, patient_store, query, wait_for_waiting, waiting};
 use support::world::World;
 use tokio::task::JoinSet;
-use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::integration::{FoundIntegration, IntegrationRefusal};
-use vault_core::organization::OrganizationState;
+use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::Expired;
 use vault_core::port::{
-    ActivationRepository as _, CredentialRepository as _, DeleteOrganization, FetchCredentials, ForIntegration,
-    Maintenance as _, OrganizationRepository as _, SetOrganizationState, StoreError,
+    ActivationRepository as _, CredentialRepository as _, FetchCredentials, ForIntegration, Maintenance as _,
+    StoreError,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -42,7 +41,7 @@ async fn servers() -> (String, Arc<PostgresStore>, Arc<PostgresStore>) {
 async fn activations_changes_and_freezes_do_not_deadlock() {
     let (address, here, there) = servers().await;
     for round in 0..ROUNDS {
-        let world = &World::make(&*here, round + 1).await;
+        let world = &World::make(&here, round + 1).await;
         let admin = &Principal::Session(world.member(&*here, Role::Admin).await);
         world.save_activated(&*here).await;
         let found = world.integration(&here).await;
@@ -93,7 +92,7 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
 async fn issuances_and_replacements_do_not_deadlock() {
     let (address, here, there) = servers().await;
     for round in 0..ROUNDS {
-        let world = &World::make(&*here, round + 1).await;
+        let world = &World::make(&here, round + 1).await;
         let mut saved = Vec::new();
         for _ in 0..6 {
             saved.push(world.save_activated(&*here).await.id);
@@ -157,7 +156,6 @@ enum Revocation {
 impl Revocation {
     async fn carry_out(self, store: &Arc<PostgresStore>, world: &World, found: &FoundIntegration) {
         let (operator, organization) = (Principal::Operator, world.organization);
-        let audit = world.audit(Actor::Operator, AuditAction::OrganizationDeleted, Subject::Vault);
         match self {
             Self::Freeze => {
                 assert!(world.set_frozen(store, &operator, true).await);
@@ -165,11 +163,11 @@ impl Revocation {
             Self::Rotation => drop(world.operate(store, &operator, world.rotate(found)).await.unwrap()),
             Self::Deletion => world.operate(store, &operator, world.delete_integration(found)).await.unwrap(),
             Self::OrganizationDisabled => {
-                let command = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
-                assert!(store.set_organization_state(command).await.unwrap());
+                let disable = SetOrganizationState { organization, state: OrganizationState::Disabled };
+                world.operate(store, &Principal::Operator, disable).await.unwrap();
             }
             Self::OrganizationDeleted => {
-                assert!(store.delete_organization(DeleteOrganization { organization, audit }).await.unwrap());
+                world.operate(store, &Principal::Operator, DeleteOrganization(organization)).await.unwrap();
             }
         }
     }
@@ -208,7 +206,7 @@ async fn revocation_waits_for_activations_in_flight() {
         .into_iter()
         .flat_map(|one| [(one, false), (one, true)])
     {
-        let world = Arc::new(World::make(&*here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(is_dry)).await);
+        let world = Arc::new(World::make(&here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(is_dry)).await);
         world.save_activated(&*here).await;
         let found = world.integration(&here).await;
         let principal = world.activator(&found);
@@ -248,7 +246,7 @@ async fn revocation_waits_for_issuances_in_flight() {
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let all = [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted].map(Some);
     for (number, revocation) in all.into_iter().chain([None]).enumerate() {
-        let world = Arc::new(World::make(&*here, ROUNDS + 100 + number as u64).await);
+        let world = Arc::new(World::make(&here, ROUNDS + 100 + number as u64).await);
         let saved = world.save_activated(&*here).await.id;
         let found = world.integration(&here).await;
         let principal = world.activator(&found);
@@ -295,7 +293,7 @@ async fn revocation_waits_for_issuances_in_flight() {
 async fn activations_of_one_integration_do_not_block_each_other() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
-    let world = Arc::new(World::make(&*here, 1).await);
+    let world = Arc::new(World::make(&here, 1).await);
     let saved = world.save_activated(&*here).await.id;
     let principal = world.activator(&world.integration(&here).await);
     let mut started = Vec::new();
@@ -339,7 +337,7 @@ async fn revocation_is_not_starved_by_activations() {
     let (address, here, there) = servers().await;
     let concurrent = patient_store(&address).await;
     for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
-        let world = Arc::new(World::make(&*here, revocation as u64 + 1).await);
+        let world = Arc::new(World::make(&here, revocation as u64 + 1).await);
         world.save_activated(&*here).await;
         let found = world.integration(&here).await;
         let (own, other) = (world.activator(&found), world.activator(&world.integration(&here).await));
@@ -381,7 +379,7 @@ async fn revocation_is_not_starved_by_activations() {
 async fn no_integration_is_created_during_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
-    let world = Arc::new(World::make(&*here, 1).await);
+    let world = Arc::new(World::make(&here, 1).await);
     let admin = Principal::Session(world.member(&*here, Role::Admin).await);
     for (number, (freezes, makes)) in
         [(&Principal::Operator, &admin), (&admin, &Principal::Operator), (&admin, &admin)].into_iter().enumerate()

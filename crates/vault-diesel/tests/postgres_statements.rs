@@ -30,12 +30,11 @@ static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::defa
 static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mutex::default);
 
 /// Tables that are read before the organization is known, and the column by which they are distributed.
-const LOOKUPS: [(&str, &str); 5] = [
+const LOOKUPS: [(&str, &str); 4] = [
     ("directory", "address"),
     ("enrolment_codes", "code"),
     ("global_lookups", "value"),
     ("invited_addresses", "address"),
-    ("organization_names", "name_key"),
 ];
 
 fn note() -> Option<Box<dyn Instrumentation>> {
@@ -95,7 +94,7 @@ async fn tenant_statements_filter_by_organization() {
     let store = patient_store(&address).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();
     plans::note_settings(&address);
-    let world = World::make(&*store, 1).await;
+    let world = World::make(&store, 1).await;
     STATEMENTS.lock().unwrap().clear();
 
     let label = Digest::from_bytes([8; 32]);

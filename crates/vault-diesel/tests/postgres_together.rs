@@ -68,7 +68,7 @@ impl Scene {
 
     async fn at(address: &str, store: Arc<PostgresStore>) -> Self {
         patient_store(address).await.migrate(support::NOW, &mut |_| {}).await.unwrap();
-        let world = World::make(&*store, number()).await;
+        let world = World::make(&store, number()).await;
         let (blocker, observer) = (client(address).await, client(address).await);
         Self { address: address.to_owned(), store, world, blocker, observer }
     }
@@ -156,7 +156,8 @@ async fn queued_operations_share_a_transaction() {
     let created = scene.hold_up(run(creations.clone()), async |_| {}).await;
     assert!(created.into_iter().flatten().all(|created| created.is_ok()));
     let rows = |what: &str| {
-        let sql = format!("SELECT {what} FROM entities WHERE organization_id = '{}'", scene.world.organization);
+        let of = scene.world.organization;
+        let sql = format!("SELECT {what} FROM entities WHERE organization_id = '{of}' AND kind = 'integration'");
         query(&scene.address, &sql)
     };
     // The first was the only one when it started.
@@ -181,7 +182,7 @@ async fn queued_organizations_share_a_transaction() {
     let settings = PostgresSettings::new(SecretString::from(address.as_str()));
     let settings = PostgresSettings { connections: 1, longest_wait: Duration::from_secs(120), ..settings };
     let scene = Scene::at(&address, PostgresStore::connect(settings).await.unwrap()).await;
-    let others = [World::make(&*scene.store, number()).await, World::make(&*scene.store, number()).await];
+    let others = [World::make(&scene.store, number()).await, World::make(&scene.store, number()).await];
     let mut saves = vec![save(&scene.store, scene.world.save())];
     for number in 0..10 {
         saves.push(save(&scene.store, others[number % 2].save()));
@@ -444,7 +445,7 @@ async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn replicas_share_limit_while_batching_saves() {
     let replicas = [store(database()).await, store(database()).await, store(database()).await];
-    let world = World::make(&*replicas[0], number()).await;
+    let world = World::make(&replicas[0], number()).await;
     let saves = (0..150_usize).map(|number| {
         let mut command = world.save();
         command.payload.limit = 70;

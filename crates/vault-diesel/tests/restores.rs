@@ -124,7 +124,7 @@ async fn restore_does_not_revive_issuers_or_receivers() {
         for change in [remove(12), remove(2), issuer("changed", 14), receiver(3, 2)] {
             later.bare().execute_batch(&change).unwrap();
         }
-        let replayed = vault_diesel::replay(&store, &later.path(), &key(), same_keys).unwrap();
+        let replayed = vault_diesel::replay(&store, &later.path(), &key(), same_keys, &[]).unwrap();
         let left = ["issuer", "issuer_keys", "receiver"].map(|kind| entities(&scratch.bare(), kind));
         let lookups: i64 = scratch.bare().query_row("SELECT COUNT(*) FROM lookups", [], |row| row.get(0)).unwrap();
         let (issuers, receivers) = (replayed.stale_issuers, replayed.stale_receivers.len());

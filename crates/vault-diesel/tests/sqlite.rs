@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
-use vault_core::port::{CredentialRepository as _, Maintenance as _, OrganizationRepository as _, StoreError};
+use vault_core::port::{CredentialRepository as _, KeyRepository as _, Maintenance as _, StoreError};
 use vault_core::{Error, Refusal};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 async fn setting() -> (Scratch, Arc<SqliteStore>, Arc<World>) {
     let scratch = Scratch::new();
     let store = scratch.migrated().await;
-    let world = Arc::new(World::make(&*store, 1).await);
+    let world = Arc::new(World::make(&store, 1).await);
     (scratch, store, world)
 }
 
@@ -126,7 +126,7 @@ async fn full_queue_refuses_immediately() {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let store = SqliteStore::open(SqliteSettings { queue: 4, ..scratch.settings() }).unwrap();
-    let world = World::make(&*store, 1).await;
+    let world = World::make(&store, 1).await;
     let holder = scratch.bare();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let saves = join_all((0..64).map(|_| store.save_credential(world.save())));
@@ -173,7 +173,7 @@ async fn command_gets_write_lock_next_to_busy_server() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     for number in 0..5 {
         let concurrent = scratch.open();
-        World::make(&*concurrent, 10 + number).await; // panics if a transaction times out
+        World::make(&concurrent, 10 + number).await; // panics if a transaction times out
         concurrent.close().await;
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -219,7 +219,7 @@ async fn damaged_page_affects_only_its_rows() {
     for _ in 0..3 {
         let failure = world.listed(&store, world.list(200)).await.unwrap_err();
         assert!(matches!(failure, Error::Store(StoreError::Fault(_))), "{failure:?}");
-        assert!(store.organization(world.organization).await.unwrap().is_some());
+        assert!(store.organization_keys(world.organization).await.unwrap().is_some());
     }
 }
 

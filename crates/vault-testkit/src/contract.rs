@@ -341,7 +341,6 @@ macro_rules! store_contract {
                 session_ends_another_of_its_account
             }
             organization {
-                organization_name_is_unique_ignoring_case
                 parallel_creations_of_one_name_create_one
                 organization_is_found_by_id_and_name
                 names_keep_their_spelling
@@ -439,7 +438,7 @@ macro_rules! store_contract {
                 every_credential_has_a_row_key
                 credential_is_read_completely
                 every_row_under_instance_key_has_a_row_key
-                closures_are_read_by_organization
+                changed_namespaces_are_read_by_organization
                 newest_entries_of_a_row_are_first
                 entries_with_states_are_returned_by_subject
                 existing_rows_are_those_of_their_kind_and_place

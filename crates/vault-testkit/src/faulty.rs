@@ -17,7 +17,6 @@ use vault_core::federation::StoredFederationKey;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
-use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::principal::{Scope, SessionPrincipal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
@@ -132,7 +131,6 @@ impl<S: ?Sized> Faulty<S> {
 macro_rules! ports {
     ($(
         $port:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }
-        $(+ { $($other:ident($($with:ident: $of:ty),*) -> $result:ty;)* })?
     )*) => {$(
         #[async_trait]
         impl<S: $port + ?Sized> $port for Faulty<S> {
@@ -142,11 +140,6 @@ macro_rules! ports {
                     self.around(stringify!($method), self.store.$method($($argument),*)).await
                 }
             )*
-            $($(
-                async fn $other(&self, $($with: $of),*) -> Result<$result, StoreError> {
-                    self.around(stringify!($other), self.store.$other($($with),*)).await
-                }
-            )*)?
         }
     )*};
 }
@@ -245,15 +238,6 @@ ports! {
         reserve_attempt(command: ReserveAttempt) -> Reservation;
         finish_attempt(command: FinishAttempt) -> AttemptOutcome;
         network_is_known(network: Digest, now: Timestamp) -> bool;
-    }
-    OrganizationRepository {
-        create_organization(command: CreateOrganization) -> bool;
-        organization(id: OrganizationId) -> Option<Organization>;
-        list_organizations() -> Vec<Organization>;
-        set_organization_state(command: SetOrganizationState) -> bool;
-        delete_organization(command: DeleteOrganization) -> bool;
-    } + {
-        find_organization(name: &OrganizationName) -> Option<Organization>;
     }
     OwnAccountRepository {
         own_account(principal: SessionPrincipal, now: Timestamp) -> OwnAccount;

@@ -11,7 +11,6 @@ mod invitation;
 mod key;
 mod login;
 mod maintenance;
-mod organization;
 mod own_account;
 mod receiver;
 mod restore;
@@ -31,6 +30,7 @@ use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CheckRound, CredentialUse};
 use vault_core::digest::{Digest, LookupDigests};
+use vault_core::entity::Index;
 use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
@@ -38,7 +38,7 @@ use vault_core::id::{
 };
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
-use vault_core::organization::{Organization, OrganizationState};
+use vault_core::organization::OrganizationState;
 use vault_core::port::{EntityRow, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
@@ -59,8 +59,6 @@ pub struct MemoryStore {
 /// Guarantee that a [`MemoryStore`] breaks on purpose, to show that the contract suite detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// Credentials of a deleted organization remain.
-    RowsOutliveTheirOrganization,
     /// A decision is kept although its audit record could not be written.
     AuditIsOptional,
 }
@@ -80,7 +78,6 @@ struct State {
     instance_keys: Vec<InstanceKeyRecord>,
     retiring_instance_keys: Vec<RetiringInstanceKey>,
     federation_keys: BTreeMap<KeyId, StoredFederationKey>,
-    organizations: BTreeMap<OrganizationId, Organization>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     invitations: BTreeMap<AccountId, InvitationRow>,
@@ -287,11 +284,11 @@ impl MemoryStore {
             RecordedRow::Account => state.accounts.clear(),
             RecordedRow::Invitation => state.invitations.clear(),
             RecordedRow::Credential => state.credentials.clear(),
-            RecordedRow::Organization => {
-                state.organizations.clear();
-                state.organization_keys.clear(); // rows of organizations are read through their keys
-            }
-            RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver | RecordedRow::Issuer => {
+            RecordedRow::Organization
+            | RecordedRow::Integration
+            | RecordedRow::Namespace
+            | RecordedRow::Receiver
+            | RecordedRow::Issuer => {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
         }
@@ -403,7 +400,8 @@ fn leads(sought: &LookupDigests, entered: &[Digest]) -> bool {
 
 impl State {
     fn organization_is_active(&self, id: OrganizationId) -> bool {
-        self.organizations.get(&id).is_some_and(|organization| organization.state == OrganizationState::Active)
+        let active = OrganizationState::Active.as_str().to_owned();
+        self.lookups.contains_key(&(id, Index::OrganizationState.as_str(), active))
     }
 
     fn account_by_address(&self, address: &LookupDigests) -> Option<AccountId> {

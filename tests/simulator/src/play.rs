@@ -17,9 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use tempfile::TempDir;
-use vault_core::port::{CredentialRepository as _, OrganizationRepository as _};
+use vault_core::port::CredentialRepository as _;
+use vault_core::principal::Principal;
 use vault_core::{Error, Refusal};
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
+use vault_testkit::fake::FakeVault;
 use zeroize::Zeroizing;
 
 /// Planted faults.
@@ -312,11 +314,15 @@ impl Session<'_, '_> {
             if !matches!(none, Err(Error::Refused(Refusal::NotFound) | Error::Denied(_))) {
                 store.migrate(NOW, &mut |_| {}).await.map_err(|error| format!("{error:?}, after {none:?}"))?;
             }
-            let made = store.organization(ORGANIZATION).await.map_err(|error| format!("{error:?}"))?;
-            if made.is_none() {
-                store.create_organization(world::organization()).await.map_err(|error| format!("{error:?}"))?;
-            }
-            Ok(made.is_some())
+            let vault = FakeVault::on(Arc::clone(&store));
+            let made = match vault.operator().organization_with_id(ORGANIZATION).await {
+                Err(Error::Refused(Refusal::NoOrganization)) => {
+                    let create = world::organization();
+                    vault.operations().run(&vault.environment, &Principal::Operator, create).await.map(|()| false)
+                }
+                found => found.map(|_| true),
+            };
+            made.map_err(|error| format!("{error:?}"))
         };
         let started = started.await;
         (Some(store), started)

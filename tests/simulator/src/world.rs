@@ -11,10 +11,10 @@ use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
-use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::port::{
-    ChangeCredential, CreateOrganization, CredentialChange, IdGenerator, Idempotency, NewVersion, SaveCredential,
-    StoredCredential, StoredMetadata,
+    ChangeCredential, CredentialChange, IdGenerator, Idempotency, NewVersion, SaveCredential, StoredCredential,
+    StoredMetadata,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -114,21 +114,18 @@ pub(crate) fn organization() -> CreateOrganization {
         uses: 0,
         created_at: NOW,
     };
-    let name = OrganizationName::parse("acme").expect("a name");
     CreateOrganization {
         organization: Organization {
             id: ORGANIZATION,
-            name: name.clone(),
+            name: OrganizationName::parse("acme").expect("a name"),
             state: OrganizationState::Active,
             created_at: NOW,
         },
         keys: OrganizationKeys {
-            name,
             fingerprint_key: KeyId::from_bytes([5; 16]),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![key],
         },
-        audit: record(0, AuditAction::OrganizationCreated, Subject::Vault),
     }
 }
 

@@ -319,7 +319,7 @@ impl Lost {
 impl Kept {
     fn of(replayed: &Replayed) -> Self {
         Self {
-            organizations: replayed.organizations,
+            organizations: replayed.organizations.len(),
             accounts: replayed.accounts,
             integrations: replayed.integrations,
             frozen_namespaces: replayed.frozen.len(),

@@ -107,8 +107,8 @@ impl<'a> Target<'a> {
                 let account = AccountRef::email(&address.address.email);
                 let found = wait(vault.accounts().account(&Principal::Operator, account));
                 let id = found.map_err(|error| refused(error, NO_ACCOUNT))?.grant.organization;
-                let organization = wait(vault.ports().store.organizations.organization(id))?;
-                Ok(self.at(&organization.ok_or_else(|| Failure::new(NO_ACCOUNT))?))
+                let organization = wait(vault.operator().organization_with_id(id));
+                Ok(self.at(&organization.map_err(|error| refused(error, NO_ACCOUNT))?))
             }
             (_, org) => self.place(org.as_deref()),
         }

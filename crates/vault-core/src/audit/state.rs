@@ -79,10 +79,6 @@ pub enum RowState {
     /// State of a credential's row: its revision, which each change of data, versions, labels, description and vend
     /// rule increments.
     Revision(i64),
-    /// An enabled organization, or a namespace that is not frozen.
-    Open,
-    /// A disabled organization, or a frozen namespace.
-    Closed,
     /// The row was deleted.
     Gone,
 }
@@ -104,7 +100,6 @@ impl RowState {
     pub const fn number(self) -> i64 {
         match self {
             Self::Grants { version: number, .. } | Self::Revision(number) => number,
-            Self::Open | Self::Closed => 0,
             Self::Gone => i64::MAX,
         }
     }
@@ -117,19 +112,14 @@ impl RowState {
                 format!("{version} {digits}")
             }
             Self::Revision(revision) => revision.to_string(),
-            Self::Open => OPEN.to_owned(),
-            Self::Closed => CLOSED.to_owned(),
             Self::Gone => GONE.to_owned(),
         }
     }
 
     /// Parses the format of entries.
     fn parse(text: &str) -> Option<Self> {
-        match text {
-            OPEN => return Some(Self::Open),
-            CLOSED => return Some(Self::Closed),
-            GONE => return Some(Self::Gone),
-            _ => {}
+        if text == GONE {
+            return Some(Self::Gone);
         }
         let Some((version, digits)) = text.split_once(' ') else { return text.parse().ok().map(Self::Revision) };
         let digits = digits.as_bytes();
@@ -144,8 +134,6 @@ impl RowState {
     }
 }
 
-const OPEN: &str = "open";
-const CLOSED: &str = "closed";
 const GONE: &str = "gone";
 
 /// State of a privileged row, under each audit key.
@@ -241,8 +229,6 @@ mod tests {
         prop_oneof![
             grants.prop_map(|(version, digest)| RowState::Grants { version, digest: Digest::from_bytes(digest) }),
             any::<i64>().prop_map(RowState::Revision),
-            Just(RowState::Open),
-            Just(RowState::Closed),
             Just(RowState::Gone),
         ]
     }

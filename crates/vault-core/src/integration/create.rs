@@ -33,9 +33,10 @@ impl Operation for CreateIntegration {
         let Self { organization, id, ref integration, limit } = *self;
         unit.authorize().await?;
         let rows = unit.rows();
-        let (state, count) =
-            try_join!(rows.organization_state(organization), rows.count_entities(organization, Kind::Integration))?;
-        if state.is_none() || !unit.principal().reaches(organization) {
+        let (owner, count) = try_join!(unit.organization(organization), async {
+            Ok(rows.count_entities(organization, Kind::Integration).await?)
+        })?;
+        if owner.is_none() || !unit.principal().reaches(organization) {
             return Err(Refusal::NoOrganization.into());
         }
         if count >= limit {

@@ -6,7 +6,6 @@ use crate::entity::{EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::{IntegrationId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
-use crate::organization::OrganizationState;
 use crate::port::NamePosition;
 use crate::principal::Scope;
 use crate::receiver::{Expiring, ExpiringObject};
@@ -157,13 +156,14 @@ impl Operation for FindByToken {
         let (rows, lookup) = (unit.rows(), Lookup::new(Index::IntegrationToken, self.0.to_base64()));
         let Some((organization, id)) = rows.find_anywhere(lookup.index, &lookup.value).await? else { return Ok(None) };
         let key = EntityKey { organization, kind: Kind::Integration, id };
-        let (row, state) = try_join!(rows.entity(key), rows.organization_state(organization))?;
+        let row = async { Ok(rows.entity(key).await?) };
+        let (row, organization) = try_join!(row, unit.organization(organization))?;
         let Some(row) = row else { return Ok(None) };
         let opened = Opened::<Integration>::open(unit.sealer(), &row)?;
         if !opened.lookups().contains(&lookup) {
             return Ok(None);
         }
-        let organization_active = state == Some(OrganizationState::Active);
+        let organization_active = organization.is_some_and(|organization| organization.is_active());
         Ok(Some(FoundIntegration { stored: opened.into(), sealed: row.sealed, organization_active }))
     }
 }

@@ -48,7 +48,7 @@ impl Operation for SetFrozen {
     async fn run(&self, unit: &Unit<'_>) -> Result<Freezing, Failure> {
         unit.authorize().await?;
         let (organization, namespace, rows) = (self.organization, &self.namespace, unit.rows());
-        let exists = unit.principal().reaches(organization) && rows.organization_state(organization).await?.is_some();
+        let exists = unit.principal().reaches(organization) && unit.organization(organization).await?.is_some();
         if !exists {
             return Err(Refusal::NoOrganization.into());
         }

@@ -8,12 +8,12 @@ use crate::id::OrganizationId;
 use crate::identity::{Issuer, IssuerKeySet};
 use crate::integration::Integration;
 use crate::namespace::{Namespace, NamespaceState};
-use crate::organization::OrganizationState;
+use crate::organization::Organization;
 use crate::port::{EntityRow, LookupRow};
 use crate::receiver::Receiver;
 use uuid::Uuid;
 
-/// Number of rows per read of [`Closures`].
+/// Number of rows per read of [`ChangedNamespaces`].
 const STEP: usize = 500;
 
 /// Opens documents of all kinds, and seals those again that another key than the active one sealed: one step of a rotation.
@@ -120,6 +120,7 @@ impl Operation for InspectEntity {
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Some(row) = unit.rows().entity(self.0).await? else { return Ok(None) };
         let inspected = match row.key.kind {
+            Kind::Organization => inspect::<Organization>(unit, &row).await,
             Kind::Integration => inspect::<Integration>(unit, &row).await,
             Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
             Kind::Receiver => inspect::<Receiver>(unit, &row).await,
@@ -181,6 +182,7 @@ impl Operation for InspectLookups {
         for row in rows {
             let is_listed = match row.index.parse::<Index>() {
                 Ok(index) => match index.kind() {
+                    Kind::Organization => lists::<Organization>(unit, index, &row).await?,
                     Kind::Integration => lists::<Integration>(unit, index, &row).await?,
                     Kind::Namespace => lists::<NamespaceState>(unit, index, &row).await?,
                     Kind::Receiver => lists::<Receiver>(unit, index, &row).await?,
@@ -204,13 +206,13 @@ async fn lists<E: Entity>(unit: &Unit<'_>, index: Index, row: &LookupRow) -> Res
     }
 }
 
-/// Reads the state of an organization and the namespaces whose state was ever changed.
+/// Reads the namespaces of an organization whose state was ever changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closures(pub OrganizationId);
+pub struct ChangedNamespaces(pub OrganizationId);
 
-impl Operation for Closures {
-    /// `None` if the organization does not exist. The namespaces are `None` if the state of one of them does not open.
-    type Outcome = Option<(OrganizationState, Option<Vec<Namespace>>)>;
+impl Operation for ChangedNamespaces {
+    /// `None` if the state of one of them does not open.
+    type Outcome = Option<Vec<Namespace>>;
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
@@ -218,7 +220,6 @@ impl Operation for Closures {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
-        let Some(state) = unit.rows().organization_state(self.0).await? else { return Ok(None) };
         let mut after = EntityKey { organization: self.0, kind: Kind::Namespace, id: Uuid::nil() };
         let mut namespaces = Vec::new();
         loop {
@@ -226,16 +227,16 @@ impl Operation for Closures {
             let is_last = rows.len() < STEP;
             for row in rows {
                 if (row.key.organization, row.key.kind) != (self.0, Kind::Namespace) {
-                    return Ok(Some((state, Some(namespaces))));
+                    return Ok(Some(namespaces));
                 }
                 after = row.key;
                 match Opened::<NamespaceState>::open(unit.sealer(), &row) {
                     Ok(opened) => namespaces.push(opened.into_value().namespace),
-                    Err(_) => return Ok(Some((state, None))),
+                    Err(_) => return Ok(None),
                 }
             }
             if is_last {
-                return Ok(Some((state, Some(namespaces))));
+                return Ok(Some(namespaces));
             }
         }
     }

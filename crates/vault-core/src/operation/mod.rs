@@ -4,7 +4,7 @@ mod entities;
 mod run;
 mod unit;
 
-pub use entities::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
+pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
 pub use run::{End, Operations, Work};
 pub use unit::Unit;
 

@@ -5,7 +5,7 @@ use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowSta
 use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
-use crate::organization::OrganizationState;
+use crate::organization::Organization;
 use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows, RowsError};
 use crate::principal::{Denial, Principal, Scope, check_session};
 use crate::time::Timestamp;
@@ -88,11 +88,13 @@ impl<'t> Unit<'t> {
         match self.principal {
             Principal::Operator => Ok(()),
             Principal::Session(session) => {
-                Ok(check_session(session, self.rows.session_facts(session, self.now).await?)?)
+                let (is_active, facts) =
+                    try_join!(self.is_active(session.organization), flat(self.rows.session_facts(session, self.now)),)?;
+                Ok(check_session(session, is_active, facts)?)
             }
-            Principal::Embedder(embedder) => match self.rows.organization_state(embedder.organization).await? {
-                Some(OrganizationState::Active) => Ok(()),
-                _ => Err(Denial::OrganizationDisabled.into()),
+            Principal::Embedder(embedder) => match self.is_active(embedder.organization).await? {
+                true => Ok(()),
+                false => Err(Denial::OrganizationDisabled.into()),
             },
         }
     }
@@ -105,6 +107,18 @@ impl<'t> Unit<'t> {
     pub async fn authorized<T>(&self, rows: impl Future<Output = Result<T, RowsError>> + Send) -> Result<T, Failure> {
         let (rows, ()) = try_join!(flat(rows), self.authorize())?;
         Ok(rows)
+    }
+
+    async fn is_active(&self, organization: OrganizationId) -> Result<bool, Failure> {
+        Ok(self.organization(organization).await?.is_some_and(|organization| organization.is_active()))
+    }
+
+    /// Reads an organization.
+    ///
+    /// # Errors
+    /// Those of [`Unit::find`].
+    pub async fn organization(&self, id: OrganizationId) -> Result<Option<Opened<Organization>>, Failure> {
+        self.find(id, *id.as_uuid()).await
     }
 
     /// Checks that the principal may see a scope, and authorizes it.

@@ -1,8 +1,8 @@
 //! Port for accounts in the store.
 
 use super::{
-    AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OrganizationRepository, OwnAccountRepository,
-    SessionRepository, StoreError,
+    AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OwnAccountRepository, SessionRepository,
+    StoreError,
 };
 use crate::account::{Account, AccountRights, ListedAccount, SignedAccount};
 use crate::command::Command;
@@ -150,19 +150,12 @@ pub trait AccountRepository: Send + Sync {
 
 /// Ports that logins, invitations and the administration of accounts require of a store.
 pub trait AccountStore:
-    OrganizationRepository
-    + AccountRepository
-    + InvitationRepository
-    + OwnAccountRepository
-    + LoginAttemptRepository
-    + SessionRepository
-    + AuditLog
+    AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + SessionRepository + AuditLog
 {
 }
 
 impl<S> AccountStore for S where
-    S: OrganizationRepository
-        + AccountRepository
+    S: AccountRepository
         + InvitationRepository
         + OwnAccountRepository
         + LoginAttemptRepository

@@ -57,8 +57,6 @@ pub enum Lookup {
     Address(LookupDigests),
     /// Enrolment code of an invitation.
     EnrolmentCode(Digest),
-    /// Name of an organization, as stored in its row.
-    OwnName,
     /// Account of a TOTP secret, or invitation of a draft.
     Owner,
 }

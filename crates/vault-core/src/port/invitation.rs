@@ -7,7 +7,6 @@ use crate::command::Command;
 use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
-use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -28,8 +27,6 @@ pub struct CreateInvitation {
 pub struct OpenInvitation {
     /// The invitation.
     pub stored: StoredInvitation,
-    /// Name of the organization.
-    pub organization: OrganizationName,
     /// Account that created the invitation, if it still exists, and the MAC of its row.
     pub invited_by: Option<(SignedAccount, RowMac)>,
     /// The newest draft, if any.

@@ -5,7 +5,6 @@ use crate::account::SignedAccount;
 use crate::command::Command;
 use crate::digest::RowMac;
 use crate::notice::StoredNotice;
-use crate::organization::OrganizationName;
 use crate::passcode::{PendingSeed, TimeStep};
 use crate::principal::SessionPrincipal;
 use crate::time::Timestamp;
@@ -16,8 +15,6 @@ use async_trait::async_trait;
 pub struct OwnAccount {
     /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// Name of its organization.
-    pub organization: OrganizationName,
     /// Time since which its TOTP secret is in use.
     pub passcode_enrolled_at: Timestamp,
     /// Number of unused recovery codes.

@@ -45,10 +45,7 @@ impl ProtectedTable {
     pub const ALL: [Self; 9] = {
         use InstancePart::*;
         [
-            Self::new("organizations", ["id", "id"])
-                .part(Organizations)
-                .recorded(&[RecordedRow::Organization])
-                .with(&["organization_names"]),
+            Self::new("organizations", ["id", "id"]).part(Organizations),
             // The wrap of the organization's fingerprint key is bound to the list of its keys.
             Self::new("organization_keys", OWN_ID).part(OrganizationKeys),
             Self::new("accounts", OWN_ID).part(Accounts).recorded(&[RecordedRow::Account]).with(&["directory"]),
@@ -70,6 +67,7 @@ impl ProtectedTable {
             // Documents of all kinds.
             Self::new("entities", OWN_ID)
                 .recorded(&[
+                    RecordedRow::Organization,
                     RecordedRow::Integration,
                     RecordedRow::Namespace,
                     RecordedRow::Receiver,

@@ -1,6 +1,6 @@
 //! Port for the rotation of organization keys: moves credentials from one key to another and destroys unused keys.
 
-use super::{AuditTrail, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
+use super::{AuditTrail, Inspection, InstanceKeyRotation, KeyRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::sealed::{ReboundKeys, SealedCredential, SealedMetadata};
@@ -156,12 +156,7 @@ pub trait KeyRotation: Send + Sync {
 }
 
 /// Ports that the rotation of keys requires of a store.
-pub trait RotationStore:
-    OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail
-{
-}
+pub trait RotationStore: KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail {}
 
-impl<S> RotationStore for S where
-    S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail + ?Sized
-{
-}
+impl<S> RotationStore for S where S: KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail + ?Sized
+{}

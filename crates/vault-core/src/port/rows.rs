@@ -16,12 +16,11 @@ use crate::id::{CredentialId, EventId, IntegrationId, KeyId, OrganizationId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
 use crate::operation::Work;
-use crate::organization::OrganizationState;
 use crate::principal::{SessionFacts, SessionPrincipal};
 use crate::receiver::{
     AccountNotice, EventDelivery, EventLease, EventPosition, Expiring, FindExpiring, ReceiverKey, ReceiverStatus,
 };
-use crate::sealed::Blob;
+use crate::sealed::{Blob, OrganizationKeys};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, Either, Ready};
@@ -151,11 +150,20 @@ pub trait AuthorityRows: Send + Sync {
     /// Reads the facts about a session at `now`.
     fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts>;
 
-    /// Reads the state of an organization, if it exists.
-    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
-
     /// Returns whether an address belongs to an active account of the organization.
     fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool>;
+}
+
+/// Rows of organizations beside their documents.
+pub trait OrganizationRows: Send + Sync {
+    /// Inserts the keys of a new organization, and the row that its operations lock.
+    fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()>;
+
+    /// Ends the sessions of an organization.
+    fn end_sessions(&self, organization: OrganizationId) -> Reply<'_, ()>;
+
+    /// Removes all rows of an organization, except its audit log and those that are removed gradually.
+    fn remove_organization(&self, organization: OrganizationId) -> Reply<'_, ()>;
 }
 
 /// Counts of actions per hour.
@@ -333,6 +341,7 @@ pub trait ActivationRows: Send + Sync {
 pub trait Rows:
     EntityRows
     + AuthorityRows
+    + OrganizationRows
     + CounterRows
     + NamespaceRows
     + CredentialRows

@@ -4,7 +4,6 @@ use super::{SealError, SealedRow};
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
-use crate::organization::OrganizationName;
 use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -68,12 +67,11 @@ pub trait Sealer: Send + Sync {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
-        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError>;
 
-    /// Verifies that the name and the keys of an organization, as read from the store, are those that were stored last:
-    /// none was added, removed, or put into another state by other means.
+    /// Verifies that the keys of an organization, as read from the store, are those that were stored last: none was
+    /// added, removed, or put into another state by other means.
     ///
     /// # Errors
     /// [`SealError::Integrity`] if they are not.

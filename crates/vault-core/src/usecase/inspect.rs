@@ -8,11 +8,11 @@ mod lookups;
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
 use crate::credential::{Labels, VersionRecord};
-use crate::entity::{EntityKey, OF_INSTANCE};
+use crate::entity::{EntityKey, Kind, OF_INSTANCE};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::operation::{Closures, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
+use crate::operation::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
     InstanceRowKey, KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject,
@@ -492,10 +492,7 @@ impl Inspector {
             InstanceRow::Invitation(stored) => {
                 (stored.mac_is_valid(digester), account, RecordedRow::Invitation, stored.states(digester))
             }
-            InstanceRow::Organization { .. } => {
-                self.look_for(row, seen).await?;
-                return self.look_at_closures(organization, seen).await;
-            }
+            InstanceRow::Organization { .. } => return self.look_for_namespaces(organization, seen).await,
             InstanceRow::OrganizationKey { .. }
             | InstanceRow::PendingSeed { .. }
             | InstanceRow::Draft { .. }
@@ -539,17 +536,20 @@ impl Inspector {
         if seen.findings.is_empty() && !is_found {
             seen.find(EntityKey::TABLE, key.id, Violation::Lookup { table: "lookups" });
         }
+        if key.kind == Kind::Organization {
+            // A row that cannot be read is a finding itself.
+            let keys = self.store.instance_row(InstancePart::Organizations, (organization, key.id)).await;
+            if matches!(keys, Ok(None)) {
+                seen.find(EntityKey::TABLE, key.id, Violation::Unreadable("its keys are missing"));
+            }
+        }
         Ok(())
     }
 
-    async fn look_at_closures(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
-        let Some((state, namespaces)) = self.run(Closures(organization)).await? else { return Ok(()) };
-        let (row, state) = (RecordedRow::Organization, state.recorded());
-        let subject = Subject::Organization(organization);
-        self.compare(&Recorded { organization, subject, row, namespace: None, state, others: Vec::new() }, seen)
-            .await?;
+    /// Reports namespaces whose state was deleted, although entries record it.
+    async fn look_for_namespaces(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
         // A state that does not open is a finding itself, and may be the one of any namespace.
-        let Some(namespaces) = namespaces else { return Ok(()) };
+        let Some(namespaces) = self.run(ChangedNamespaces(organization)).await? else { return Ok(()) };
         let (subject, row) = (Subject::Namespace, RecordedRow::Namespace);
         let query = RecordedStates { organization, subject, row, namespace: None, limit: NAMESPACES };
         let mut deleted = BTreeSet::new();
@@ -721,16 +721,14 @@ impl Inspector {
         let sound: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
         let last = match row {
             // A replacement of such a row starts its numbering again, so the numbers of these states have no order.
-            RecordedRow::Invitation | RecordedRow::Organization => Some(newest),
+            RecordedRow::Invitation => Some(newest),
             // Entries of two servers may be ordered differently than their changes.
             _ => sound.iter().copied().max_by_key(|entry| entry.left(row).map(RowState::number)),
         };
         let last = last.unwrap_or(newest);
         let recent = |entry: &&&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
         let is_as_left = match row {
-            RecordedRow::Invitation | RecordedRow::Organization => {
-                sound.iter().filter(recent).any(|entry| is_state(entry.left(row)))
-            }
+            RecordedRow::Invitation => sound.iter().filter(recent).any(|entry| is_state(entry.left(row))),
             _ => is_state(last.left(row)),
         };
         if is_as_left {

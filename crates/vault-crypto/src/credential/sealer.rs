@@ -13,7 +13,6 @@ use std::sync::Arc;
 use vault_core::credential::{Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationName;
 use vault_core::port::{CredentialContext, SealError, Sealer};
 use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
@@ -88,10 +87,9 @@ impl Sealer for CredentialSealer {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
-        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError> {
-        self.keys.new_keys(organization, name, now)
+        self.keys.new_keys(organization, now)
     }
 
     async fn verify_organization_keys(

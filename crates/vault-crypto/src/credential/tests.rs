@@ -11,8 +11,7 @@ async fn lengths_are_padded_and_each_version_has_its_data_key() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));
-    let keys =
-        crypto.sealer.new_organization_keys(organization, &crate::testing::organization_keys(1).name, NOW).unwrap();
+    let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
     bench.keys.rows.lock().unwrap().insert(organization, keys);
     let (credential, version) = (CredentialId::from_uuid(id(2)), VersionId::from_uuid(id(5)));
     let place = CredentialContext { organization, credential, version: 3, id: Some(version) };
@@ -33,8 +32,7 @@ async fn each_row_is_moved_from_its_own_key() {
     let bench = Bench::new().await;
     let crypto = bench.keyring.credentials(bench.keys.clone());
     let organization = OrganizationId::from_uuid(id(1));
-    let keys =
-        crypto.sealer.new_organization_keys(organization, &crate::testing::organization_keys(1).name, NOW).unwrap();
+    let keys = crypto.sealer.new_organization_keys(organization, NOW).unwrap();
     bench.keys.rows.lock().unwrap().insert(organization, keys);
     let add_key = async || {
         let next = crypto.sealer.new_organization_key(organization, NOW).unwrap();

@@ -12,7 +12,6 @@ use cache::Cache;
 pub(crate) use entry::{DerivedKeys, OrganizationEntry};
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::organization::OrganizationName;
 use vault_core::port::{Entropy, KeyRepository, SealError};
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use vault_core::time::Timestamp;
@@ -96,15 +95,9 @@ impl OrganizationKeyring {
     }
 
     /// Generates and wraps the keys of a new organization.
-    pub(crate) fn new_keys(
-        &self,
-        organization: OrganizationId,
-        name: &OrganizationName,
-        now: Timestamp,
-    ) -> Result<OrganizationKeys, SealError> {
+    pub(crate) fn new_keys(&self, organization: OrganizationId, now: Timestamp) -> Result<OrganizationKeys, SealError> {
         let keys = vec![self.new_key(organization, now)?];
         let unwrapped = |fingerprint_key| OrganizationKeys {
-            name: name.clone(),
             fingerprint_key,
             fingerprint_wrapped: Blob::from_bytes(Vec::new()),
             keys: keys.clone(),

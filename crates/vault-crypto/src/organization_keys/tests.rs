@@ -7,10 +7,6 @@ fn organization(number: u128) -> OrganizationId {
     OrganizationId::from_uuid(id(number))
 }
 
-fn name() -> OrganizationName {
-    crate::testing::organization_keys(1).name
-}
-
 fn keyring(bench: &Bench) -> OrganizationKeyring {
     OrganizationKeyring::new(crate::testing::instance_keys(1), bench.keys.clone(), Arc::new(crate::OsEntropy))
 }
@@ -24,7 +20,7 @@ async fn with_organization() -> (Bench, OrganizationKeyring) {
 }
 
 fn insert(bench: &Bench, keys: &OrganizationKeyring, organization: OrganizationId) -> KeyId {
-    let made = keys.new_keys(organization, &name(), NOW).unwrap();
+    let made = keys.new_keys(organization, NOW).unwrap();
     let key = made.keys[0].id;
     bench.keys.rows.lock().unwrap().insert(organization, made);
     key
@@ -102,13 +98,12 @@ async fn damaged_rows_are_refused_by_table_and_id() {
     };
     let (own, key) = (organization(1).to_string(), sound.keys[0].id);
     type Change<'a> = &'a dyn Fn(&mut OrganizationKeys);
-    let changes: [(Change<'_>, &str, String); 8] = [
+    let changes: [(Change<'_>, &str, String); 7] = [
         (&|rows| rows.fingerprint_wrapped = other.fingerprint_wrapped.clone(), "organizations", own.clone()),
         (&|rows| rows.fingerprint_key = other.fingerprint_key, "organizations", own.clone()),
         (&|rows| rows.keys[0].wrapped = other.keys[0].wrapped.clone(), "organization_keys", key.to_string()),
         (&|rows| rows.keys[0].id = other.keys[0].id, "organizations", own.clone()),
         (&|rows| rows.keys = other.keys.clone(), "organizations", own.clone()),
-        (&|rows| rows.name = OrganizationName::parse("Globex").unwrap(), "organizations", own.clone()),
         (&|rows| rows.keys[0].state = KeyState::Retiring, "organizations", own.clone()),
         (&|rows| rows.keys.extend(other.keys.clone()), "organizations", own),
     ];
@@ -131,10 +126,10 @@ async fn new_keys_have_unique_ids() {
     let keys = keyring(&bench);
     let mut ids = HashSet::new();
     for _ in 0..100 {
-        let made = keys.new_keys(organization(1), &name(), NOW).unwrap();
+        let made = keys.new_keys(organization(1), NOW).unwrap();
         assert!(ids.insert(made.fingerprint_key) && ids.insert(made.keys[0].id));
         assert_eq!((made.keys.len(), made.keys[0].uses, made.keys[0].state), (1, 0, KeyState::Active));
     }
     let none = OrganizationKeyring { entropy: Arc::new(crate::testing::NoEntropyLeft), ..keys };
-    assert!(none.new_keys(organization(1), &name(), NOW).is_err());
+    assert!(none.new_keys(organization(1), NOW).is_err());
 }

@@ -34,21 +34,11 @@ CREATE TABLE instance_keys (
 
 -- Organizations.
 
+-- Their fingerprint keys. Name and state are in `entities`.
 CREATE TABLE organizations (
     id UUID NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL,
-    -- By which they are listed. That no two are alike is said by `organization_names`.
-    name_key TEXT NOT NULL,
-    state TEXT NOT NULL,
     fingerprint_key_id UUID NOT NULL,
-    fingerprint_wrapped BLOB NOT NULL,
-    created_at BIGINT NOT NULL
-) WITHOUT ROWID;
-
--- Names are unique over all organizations, whose rows lie elsewhere.
-CREATE TABLE organization_names (
-    name_key TEXT NOT NULL PRIMARY KEY,
-    organization_id UUID NOT NULL
+    fingerprint_wrapped BLOB NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE organization_keys (

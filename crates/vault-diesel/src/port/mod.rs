@@ -6,8 +6,8 @@ mod audit;
 mod credential;
 mod federation;
 mod inspection;
+mod key;
 mod maintenance;
-mod organization;
 mod schema_version;
 mod store;
 

@@ -8,15 +8,13 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, FederationStore, InspectionStore,
-    KeyRepository, OperatorStore, OrganizationRepository, RotationStore, RowStore, StoreError,
+    KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
 /// All ports of one store.
 #[derive(Clone)]
 pub struct StorePorts {
-    /// Organizations.
-    pub organizations: Arc<dyn OrganizationRepository>,
     /// Accounts, invitations, logins and sessions.
     pub accounts: Arc<dyn AccountStore>,
     /// Credentials.
@@ -145,7 +143,6 @@ impl Store {
 impl StorePorts {
     fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
         Self {
-            organizations: store.clone(),
             accounts: store.clone(),
             credentials: store.clone(),
             activations: store.clone(),

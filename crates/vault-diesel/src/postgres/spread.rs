@@ -35,7 +35,7 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 44] = [
+const PLACES: [(&str, TableDistribution); 43] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -63,7 +63,6 @@ const PLACES: [(&str, TableDistribution); 44] = [
     ("audit", OF),
     ("receiver_status", OF),
     ("event_deliveries", OF),
-    ("organization_names", Key("name_key", None)),
     ("directory", Key("address", None)),
     ("invited_addresses", Key("address", None)),
     ("enrolment_codes", Key("code", None)),

@@ -1,18 +1,17 @@
 //! Facts that authorize principals.
 
-use super::{TxRows, several, then};
-use crate::db::{Share, Unlocked, locked};
-use crate::schema::{accounts, organizations};
+use super::{TxRows, several};
+use crate::db::{Share, Unlocked};
+use crate::schema::accounts;
 use crate::stored::{Column, StoredId as _};
 use crate::transaction::account::directory;
 use crate::transaction::account::row::account_of;
-use crate::transaction::authorize::{facts, organization_of};
+use crate::transaction::authorize::facts;
 use diesel::QueryDsl as _;
 use vault_core::account::AccountState;
 use vault_core::digest::LookupDigests;
 use vault_core::id::OrganizationId;
 use vault_core::operation::Access;
-use vault_core::organization::OrganizationState;
 use vault_core::port::{AuthorityRows, Reply};
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::time::Timestamp;
@@ -37,17 +36,6 @@ impl AuthorityRows for TxRows<'_> {
             let state: Option<Column<AccountState>> = self.tx.first(state).await?;
             let state = state.map(|state| state.decode("accounts", &account, "state")).transpose()?;
             Ok(state == Some(AccountState::Active))
-        })
-    }
-
-    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
-        let state = organization_of(organization.stored()).select(organizations::state);
-        let state = match self.access {
-            Access::Read => self.tx.first(state),
-            Access::Write => self.tx.first(locked(state, Share)),
-        };
-        then(state, move |state: Option<Column<OrganizationState>>| {
-            state.map(|state| state.decode("organizations", &organization, "state")).transpose()
         })
     }
 }

@@ -7,6 +7,7 @@ mod deliveries;
 mod entities;
 mod events;
 mod namespaces;
+mod organizations;
 mod usage;
 
 pub(crate) use entities::{entity_of, lock_all, lookup_of};

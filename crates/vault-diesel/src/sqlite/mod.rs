@@ -17,7 +17,7 @@ mod writer;
 pub(crate) use connection::{Purpose, Source, open};
 pub use copy::{CopyError, FileContent, TableRows, check_file, check_pages, copy_file};
 pub use lock::{LockError, LockFileErrorKind, ServerLock};
-pub use replay::{Replayed, SinceCredential, SinceNamed, replay};
+pub use replay::{Replayed, SinceCredential, SinceNamed, SinceState, replay};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};
 pub use store::SqliteStore;
 

@@ -8,11 +8,11 @@ use super::store::SqliteStore;
 use crate::stored::{AnyId, Id};
 use diesel::connection::SimpleConnection as _;
 use diesel::result::Error as SqlError;
-use diesel::sql_types::{BigInt, Text};
+use diesel::sql_types::{BigInt, Binary, Text};
 use diesel::{QueryableByName, RunQueryDsl as _, SqliteConnection, sql_query};
 use std::path::Path;
 use vault_core::entity::{Index, Kind};
-use vault_core::organization::OrganizationState;
+use vault_core::organization::{Organization, OrganizationState};
 
 /// An account (by address), an integration or a namespace (by name), or a receiver (by ID) of an organization.
 #[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
@@ -29,6 +29,17 @@ pub struct SinceNamed {
     /// The organization's id.
     #[diesel(sql_type = Id, deserialize_as = AnyId)]
     pub organization_id: String,
+}
+
+/// The state of an organization.
+#[derive(Clone, Debug, PartialEq, Eq, QueryableByName)]
+pub struct SinceState {
+    /// Its id.
+    #[diesel(sql_type = Id, deserialize_as = AnyId)]
+    pub id: String,
+    /// The name of the state.
+    #[diesel(sql_type = Text)]
+    pub state: String,
 }
 
 /// A credential.
@@ -51,8 +62,9 @@ pub struct SinceCredential {
 /// Result of [`replay`]: the rows copied into the earlier database, and those in only one of the two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Number of organizations whose state was changed. Organizations deleted since are disabled.
-    pub organizations: usize,
+    /// Organizations in another state than in the newer database, which the caller must set. Those deleted since are to be
+    /// disabled.
+    pub organizations: Vec<SinceState>,
     /// Number of accounts replaced by their newer state.
     pub accounts: usize,
     /// Number of integrations replaced by their newer state.
@@ -91,36 +103,59 @@ pub struct Replayed {
     pub deleted: Vec<SinceCredential>,
 }
 
-/// Copies states of organizations, accounts, integrations, invitations, issuers and receivers from the database file `newer` into `restored`. Both belong to one deployment and have the same schema. Blocks the
-/// thread.
+/// Copies accounts, integrations, invitations, issuers and receivers from the database file `newer` into `restored`. Both
+/// belong to one deployment and have the same schema. `names` are those of the organizations of both, which are sealed.
+/// Blocks the thread.
 ///
-/// Rows are copied unchanged, so their MACs verify only if both databases have the `same_keys`. Otherwise only states
-/// of organizations are copied, stale issuers and receivers are removed, and changed accounts and
-/// integrations are listed as stale. The copy is one transaction. `newer` is not changed, and no process may write to
+/// Rows are copied unchanged, so they open only if both databases have the `same_keys`. Otherwise stale issuers and
+/// receivers are removed, and changed accounts and integrations are listed as stale. The copy is one transaction. `newer` is not changed, and no process may write to
 /// it during the copy.
 ///
 /// # Errors
 /// One of the databases fails. Nothing is copied then.
-pub fn replay(restored: &SqliteStore, newer: &Path, key: &SqliteKey, same_keys: bool) -> Result<Replayed, CopyError> {
+pub fn replay(
+    restored: &SqliteStore,
+    newer: &Path,
+    key: &SqliteKey,
+    same_keys: bool,
+    names: &[Organization],
+) -> Result<Replayed, CopyError> {
     let mut connection = open(restored.source(), Purpose::Writing)?;
     let failed = |error: SqlError| CopyError::Database { path: newer.to_owned(), source: Box::new(error) };
     let text = newer.to_str().ok_or_else(|| super::settings::OpenError::Path(newer.to_owned()))?;
     attach(&mut connection, text, key, "newer").map_err(failed)?;
     connection.batch_execute("PRAGMA busy_timeout = 5000; BEGIN IMMEDIATE").map_err(failed)?;
+    connection.batch_execute("CREATE TEMP TABLE names (id BLOB PRIMARY KEY, name TEXT NOT NULL)").map_err(failed)?;
+    for organization in names {
+        let name = sql_query("INSERT OR REPLACE INTO temp.names VALUES (?, ?)")
+            .bind::<Binary, _>(organization.id.as_bytes().as_slice())
+            .bind::<Text, _>(organization.name.as_str());
+        name.execute(&mut connection).map_err(failed)?;
+    }
     let replayed = bring(&mut connection, same_keys).map_err(failed)?;
     connection.batch_execute("COMMIT; DETACH newer").map_err(failed)?;
     Ok(replayed)
 }
+
+/// Name of the organization of the row `n`, or `m`. Empty if its document does not open.
+const NAME: &str = "COALESCE((SELECT name FROM temp.names WHERE id = n.organization_id), '')";
+const NAME_OF_M: &str = "COALESCE((SELECT name FROM temp.names WHERE id = m.organization_id), '')";
 
 /// Joins the rows `n` and `m` of one object in both databases.
 const SAME: &str = "m.organization_id = n.organization_id AND m.id = n.id";
 
 fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed, SqlError> {
     let mut replayed = compare(connection, same_keys)?;
-    let disabled = OrganizationState::Disabled.as_str();
-    let state = format!("COALESCE((SELECT n.state FROM newer.organizations n WHERE n.id = m.id), '{disabled}')");
-    let states = format!("UPDATE main.organizations AS m SET state = {state} WHERE m.state <> {state}");
-    replayed.organizations = sql_query(states).execute(connection)?;
+    let (disabled, index) = (OrganizationState::Disabled.as_str(), Index::OrganizationState.as_str());
+    let state = format!(
+        "COALESCE((SELECT n.value FROM newer.lookups n WHERE n.organization_id = m.organization_id AND n.name = m.name), \
+         '{disabled}')"
+    );
+    replayed.organizations = sql_query(format!(
+        "SELECT m.organization_id AS id, {state} AS state FROM main.lookups m \
+         WHERE m.name = '{index}' AND m.value <> {state} ORDER BY m.organization_id"
+    ))
+    .load(connection)?;
     replayed.frozen = frozen(connection, "newer", "TRUE")?;
     replayed.thawed = frozen(
         connection,
@@ -189,12 +224,11 @@ fn integrations(
 ) -> Result<Vec<SinceNamed>, SqlError> {
     let differ = if changed { "n.version <> m.version" } else { "FALSE" };
     sql_query(format!(
-        "SELECT o.name AS organization, l.value AS name, n.id AS id, n.organization_id AS organization_id \
+        "SELECT {NAME} AS organization, l.value AS name, n.id AS id, n.organization_id AS organization_id \
          FROM {there}.lookups l JOIN {there}.entities n ON n.organization_id = l.organization_id AND n.id = l.id \
-         JOIN {there}.organizations o ON o.id = n.organization_id \
          LEFT JOIN {missing}.entities m ON {SAME} AND m.kind = n.kind \
          WHERE l.name = '{}' AND n.kind = '{}' AND n.organization_id IN (SELECT id FROM {missing}.organizations) \
-         AND (m.id IS NULL OR {differ}) ORDER BY o.name_key, l.value",
+         AND (m.id IS NULL OR {differ}) ORDER BY lower({NAME}), l.value",
         Index::IntegrationName.as_str(),
         Kind::Integration.as_str()
     ))
@@ -205,10 +239,9 @@ fn integrations(
 fn frozen(connection: &mut SqliteConnection, there: &str, which: &str) -> Result<Vec<SinceNamed>, SqlError> {
     let index = Index::FrozenNamespace.as_str();
     sql_query(format!(
-        "SELECT o.name AS organization, n.value AS name, n.id AS id, n.organization_id AS organization_id \
-         FROM {there}.lookups n JOIN main.organizations o ON o.id = n.organization_id \
-         WHERE n.name = '{index}' AND n.organization_id IN (SELECT id FROM newer.organizations) AND {which} \
-         ORDER BY o.name_key, n.value"
+        "SELECT {NAME} AS organization, n.value AS name, n.id AS id, n.organization_id AS organization_id \
+         FROM {there}.lookups n WHERE n.name = '{index}' AND n.organization_id IN (SELECT id FROM main.organizations) \
+         AND n.organization_id IN (SELECT id FROM newer.organizations) AND {which} ORDER BY lower({NAME}), n.value"
     ))
     .load(connection)
 }
@@ -301,8 +334,8 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
         #[diesel(sql_type = Text)]
         name: String,
     }
-    let new =
-        "SELECT name FROM newer.organizations WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY name_key";
+    let new = "SELECT name FROM newer.organizations JOIN temp.names USING (id) \
+               WHERE id NOT IN (SELECT id FROM main.organizations) ORDER BY lower(name)";
     let names: Vec<Name> = sql_query(new).load(connection)?;
     let stale = stale(same_keys);
     let stale_issuers: Vec<Name> = sql_query(format!(
@@ -315,9 +348,8 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     .load(connection)?;
     // The address is sealed.
     let stale_receivers = sql_query(format!(
-        "SELECT COALESCE(o.name, '') AS organization, '' AS name, m.id AS id, m.organization_id AS organization_id \
-         FROM main.entities m LEFT JOIN main.organizations o ON o.id = m.organization_id \
-         WHERE m.kind = '{}' AND {stale} ORDER BY o.name_key, m.id",
+        "SELECT {NAME_OF_M} AS organization, '' AS name, m.id AS id, m.organization_id AS organization_id \
+         FROM main.entities m WHERE m.kind = '{}' AND {stale} ORDER BY lower({NAME_OF_M}), m.id",
         Kind::Receiver.as_str()
     ));
     let mut stale_receivers: Vec<SinceNamed> = stale_receivers.load(connection)?;
@@ -351,11 +383,10 @@ fn named(
     differ: &str,
 ) -> Result<Vec<SinceNamed>, SqlError> {
     sql_query(format!(
-        "SELECT o.name AS organization, n.{name} AS name, n.id AS id, n.organization_id AS organization_id \
-         FROM {there}.{table} n JOIN {there}.organizations o ON o.id = n.organization_id \
-         LEFT JOIN {missing}.{table} m ON {SAME} \
+        "SELECT {NAME} AS organization, n.{name} AS name, n.id AS id, n.organization_id AS organization_id \
+         FROM {there}.{table} n LEFT JOIN {missing}.{table} m ON {SAME} \
          WHERE n.organization_id IN (SELECT id FROM {missing}.organizations) AND (m.id IS NULL OR {differ}) \
-         ORDER BY o.name_key, n.{name}"
+         ORDER BY lower({NAME}), n.{name}"
     ))
     .load(connection)
 }
@@ -369,11 +400,11 @@ fn credentials(
     differ: &str,
 ) -> Result<Vec<SinceCredential>, SqlError> {
     sql_query(format!(
-        "SELECT o.name AS organization, n.id AS id, n.type AS kind, n.namespace AS namespace \
+        "SELECT {NAME} AS organization, n.id AS id, n.type AS kind, n.namespace AS namespace \
          FROM {there}.credentials n JOIN {there}.organizations o ON o.id = n.organization_id \
          LEFT JOIN {missing}.credentials m ON {SAME} \
          WHERE CASE WHEN {differ} THEN n.version <> m.version OR n.revision <> m.revision ELSE m.id IS NULL END \
-         ORDER BY o.name_key, n.namespace, n.id"
+         ORDER BY lower({NAME}), n.namespace, n.id"
     ))
     .load(connection)
 }

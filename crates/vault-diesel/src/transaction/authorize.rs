@@ -3,7 +3,7 @@
 use super::account::row::account_of;
 use crate::db::{Lock, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{accounts, organization_keys, organizations, sessions};
+use crate::schema::{accounts, lookups, organization_keys, organizations, sessions};
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::result::QueryResult;
@@ -11,6 +11,7 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, try_join};
 use vault_core::account::{AccountState, ValidSessions};
+use vault_core::entity::Index;
 use vault_core::id::{KeyId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
@@ -31,6 +32,16 @@ struct Facts {
 #[auto_type(no_type_alias)]
 pub(crate) fn organization_of(id: IdBytes) -> _ {
     organizations::table.filter(organizations::id.eq(id))
+}
+
+/// The state of an organization: the value that leads to it.
+#[auto_type(no_type_alias)]
+pub(crate) fn state_of(organization: IdBytes) -> _ {
+    let index: &'static str = Index::OrganizationState.as_str();
+    lookups::table
+        .filter(lookups::organization_id.eq(organization))
+        .filter(lookups::name.eq(index))
+        .select(lookups::value)
 }
 
 #[auto_type(no_type_alias)]
@@ -55,17 +66,10 @@ fn load_facts<'t, L: Lock + Copy>(
     session: &SessionPrincipal,
     lock: L,
 ) -> BoxFuture<'t, QueryResult<Facts>> {
-    let (organization, account) = (session.organization.stored(), session.account.stored());
-    let state = organization_of(organization).select(organizations::state);
-    let rights = rights_of(organization, account);
-    let expires_at = sessions_of(organization, account)
-        .filter(sessions::id.eq(session.session.stored()))
-        .select(sessions::expires_at);
-    let organization = tx.first(locked(state, lock));
-    let account = tx.first(locked(rights, lock));
-    let expires_at = tx.first(locked(expires_at, lock));
+    let organization = tx.first(locked(state_of(session.organization.stored()), lock));
+    let rights = load_rights(tx, session, lock);
     async move {
-        let (organization, account, expires_at) = try_join!(organization, account, expires_at)?;
+        let (organization, (account, expires_at)) = try_join!(organization, rights)?;
         Ok(Facts { organization, account, expires_at })
     }
     .boxed()
@@ -73,15 +77,20 @@ fn load_facts<'t, L: Lock + Copy>(
 
 /// Authorizes a session by its facts.
 fn authorize_by(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<(), Failure> {
-    Ok(check_session(session, decode_facts(session, facts, now)?)?)
+    let is_active = is_active_organization(session.organization, facts.organization)?;
+    Ok(check_session(session, is_active, decode_facts(session, facts.account, facts.expires_at, now)?)?)
 }
 
-fn decode_facts(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<SessionFacts, Failure> {
+fn decode_facts(
+    session: &SessionPrincipal,
+    account: Option<AccountColumns>,
+    expires_at: Option<i64>,
+    now: Timestamp,
+) -> Result<SessionFacts, Failure> {
     let active = |columns| active(session, columns);
     Ok(SessionFacts {
-        session_live: facts.expires_at.is_some_and(|expires_at| now < Timestamp::from_millis(expires_at)),
-        active: facts.account.map_or(Ok(None), active)?,
-        organization_active: is_active_organization(session.organization, facts.organization)?,
+        session_live: expires_at.is_some_and(|expires_at| now < Timestamp::from_millis(expires_at)),
+        active: account.map_or(Ok(None), active)?,
     })
 }
 
@@ -92,7 +101,23 @@ pub(crate) async fn facts<L: Lock + Copy>(
     lock: L,
     now: Timestamp,
 ) -> Result<SessionFacts, Failure> {
-    decode_facts(session, load_facts(tx, session, lock).await?, now)
+    let (account, expires_at) = load_rights(tx, session, lock).await?;
+    decode_facts(session, account, expires_at, now)
+}
+
+/// Reads account and session in one exchange with the server, in the order of locks.
+fn load_rights<'t, L: Lock + Copy>(
+    tx: &'t Tx<'_>,
+    session: &SessionPrincipal,
+    lock: L,
+) -> BoxFuture<'t, QueryResult<(Option<AccountColumns>, Option<i64>)>> {
+    let (organization, account) = (session.organization.stored(), session.account.stored());
+    let expires_at = sessions_of(organization, account)
+        .filter(sessions::id.eq(session.session.stored()))
+        .select(sessions::expires_at);
+    let rights = tx.first(locked(rights_of(organization, account), lock));
+    let expires_at = tx.first(locked(expires_at, lock));
+    async move { try_join!(rights, expires_at) }.boxed()
 }
 
 /// Authorizes a principal for a transaction that only reads, in one snapshot.
@@ -101,7 +126,7 @@ pub(crate) async fn authorize(tx: &Tx<'_>, principal: &Principal, now: Timestamp
         Principal::Operator => Ok(()),
         Principal::Session(session) => authorize_session(tx, session, now).await,
         Principal::Embedder(embedder) => {
-            let state = organization_of(embedder.organization.stored()).select(organizations::state);
+            let state = state_of(embedder.organization.stored());
             let state = tx.first(state).await?;
             require_active(embedder.organization, state)
         }
@@ -190,7 +215,7 @@ pub(crate) async fn authorize_and_lock_both_sessions(
     now: Timestamp,
 ) -> Result<bool, Failure> {
     let (organization, account) = (session.organization.stored(), session.account.stored());
-    let state = organization_of(organization).select(organizations::state);
+    let state = state_of(organization);
     let rights = rights_of(organization, account);
     // Ordered by id, so that two sessions that end each other do not wait for each other.
     let both = sessions_of(organization, account)
@@ -221,7 +246,7 @@ fn active(
 
 /// Locks an organization. Returns whether it is active, which it then stays until the transaction ends.
 pub(crate) async fn lock_organization(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
-    let state = organization_of(organization.stored()).select(organizations::state);
+    let state = state_of(organization.stored());
     let state = tx.first(locked(state, Share)).await?;
     is_active_organization(organization, state)
 }
@@ -241,6 +266,6 @@ pub(crate) fn is_active_organization(
     id: OrganizationId,
     state: Option<Column<OrganizationState>>,
 ) -> Result<bool, Failure> {
-    let state = state.map(|state| state.decode("organizations", &id, "state")).transpose()?;
+    let state = state.map(|state| state.decode("lookups", &id, "value")).transpose()?;
     Ok(state == Some(OrganizationState::Active))
 }

@@ -3,15 +3,12 @@
 use super::Read;
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{
-    accounts, directory, enrolment_codes, invitations, invited_addresses, organization_names, organizations,
-};
+use crate::schema::{accounts, directory, enrolment_codes, invitations, invited_addresses};
 use crate::stored::StoredId as _;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, QueryDsl as _, select};
 use vault_core::digest::LookupDigests;
-use vault_core::id::{AccountId, OrganizationId};
-use vault_core::organization::OrganizationName;
+use vault_core::id::AccountId;
 use vault_core::port::{InstancePart, InstanceRowKey, Lookup};
 
 /// The tables that do not lead to a row.
@@ -27,9 +24,7 @@ impl Read for MissingLookups {
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<&'static str>, Failure> {
         let mut missing = Vec::new();
         for lookup in &self.expected {
-            if let Lookup::OwnName = lookup {
-                missing.extend(missing_names(tx, self.place.0).await?);
-            } else if let Some((table, false)) = leads(tx, self.part, self.place, lookup).await? {
+            if let Some((table, false)) = leads(tx, self.part, self.place, lookup).await? {
                 missing.push(table);
             }
         }
@@ -81,22 +76,7 @@ async fn leads(
                 .filter(invitations::account_id.eq(owner));
             ("invitations", tx.one(select(exists(own))))
         }
-        (_, Lookup::Address(_) | Lookup::OwnName) => return Ok(None),
+        (_, Lookup::Address(_)) => return Ok(None),
     };
     Ok(Some((table, found.await?)))
-}
-
-/// The tables that do not have an organization's name: an organization is found by its name, and listed by it.
-async fn missing_names(tx: &Tx<'_>, organization: OrganizationId) -> Result<Vec<&'static str>, Failure> {
-    let names = organizations::table
-        .filter(organizations::id.eq(organization.stored()))
-        .select((organizations::name, organizations::name_key));
-    let Some((name, key)) = tx.first::<(String, String), _>(names).await? else { return Ok(Vec::new()) };
-    let leading = organization_names::table
-        .filter(organization_names::name_key.eq(&key))
-        .filter(organization_names::organization_id.eq(organization.stored()));
-    let leads: bool = tx.one(select(exists(leading))).await?;
-    let has_own_key = OrganizationName::parse(&name).is_ok_and(|name| name.uniqueness_key() == key);
-    let missing = [("organizations", has_own_key), ("organization_names", leads)];
-    Ok(missing.into_iter().filter_map(|(table, found)| (!found).then_some(table)).collect())
 }

@@ -14,13 +14,12 @@ use vault_core::id::{
 };
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
-use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CreateOrganization, CredentialChange,
-    EndSession, FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion,
-    OrganizationRepository, ProofEffect, RefusalRecords, RowStore, SaveCredential, StoredCredential, StoredMetadata,
-    VerifiedFactors, VerifiedProof,
+    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CredentialChange, EndSession,
+    FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion, ProofEffect,
+    RefusalRecords, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -80,10 +79,11 @@ pub(crate) fn address(number: u64) -> Digest {
 
 impl World {
     /// Creates the world with this number. Worlds with different numbers share nothing.
-    pub(crate) async fn make<S>(store: &S, number: u64) -> Self
+    pub(crate) async fn make<S>(shared: &Arc<S>, number: u64) -> Self
     where
-        S: OrganizationRepository + AccountRepository + LoginAttemptRepository,
+        S: RowStore + AccountRepository + LoginAttemptRepository + 'static,
     {
+        let store = &**shared;
         let first = number << 32;
         let world = Self {
             organization: OrganizationId::from_bytes(bytes(first + 1)),
@@ -99,7 +99,6 @@ impl World {
             created_at: world.now(),
         };
         let keys = OrganizationKeys {
-            name: organization.name.clone(),
             fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
             fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
             keys: vec![OrganizationKeyRecord {
@@ -111,10 +110,40 @@ impl World {
                 created_at: world.now(),
             }],
         };
-        let audit = world.audit(Actor::Operator, AuditAction::OrganizationCreated, Subject::Vault);
-        assert!(store.create_organization(CreateOrganization { organization, keys, audit }).await.unwrap());
+        world.operate(shared, &Principal::Operator, CreateOrganization { organization, keys }).await.unwrap();
         world.enter(store, world.account, world.session, Role::Editor, number).await;
         world
+    }
+
+    /// Runs an operation.
+    pub(crate) async fn operate<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: &Principal,
+        operation: O,
+    ) -> Result<O::Outcome, Error> {
+        self.running(store, principal.clone(), operation).await
+    }
+
+    /// Returns a run of an operation that borrows nothing.
+    pub(crate) fn running<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        principal: Principal,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
+        let keys = Arc::new(FakeDigester::default());
+        let operations =
+            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        let environment = Environment {
+            clock: Arc::new(self.now()),
+            ids: Arc::new(SequentialIds::seeded(self.next())),
+            events: Arc::new(RecordingEvents::default()),
+            audit: Arc::new(FakeAuditSealer),
+            awaited: Arc::default(),
+            origin: Origin::default(),
+        };
+        async move { operations.run(&environment, &principal, operation).await }
     }
 
     /// Creates another account and logs it in.
@@ -288,7 +317,7 @@ impl World {
             subject,
             count: 1,
             note: None,
-            origin: vault_core::audit::Origin::default(),
+            origin: Origin::default(),
             rows: Vec::new(),
             changes: Vec::new(),
         };

@@ -18,6 +18,7 @@ use vault_core::Refusal;
 use vault_core::federation::Jwk;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::integration::IntegrationState;
+use vault_core::organization::OrganizationState;
 use vault_core::port::{Clock as _, Settled};
 use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
@@ -310,7 +311,9 @@ impl Run<'_> {
             let keys = newer.ports().store.keys.instance().await?;
             let epoch = newer.ports().store.operator.restore_epoch().await?;
             let published = newer.federation().published_keys().await?;
-            Ok::<_, vault_core::Error>((keys, epoch, published))
+            let mut organizations = vault.operator().organizations().await?;
+            organizations.extend(newer.operator().organizations().await?);
+            Ok::<_, vault_core::Error>((keys, epoch, published, organizations))
         };
         let (instance, read, key) = (newer.instance(), read.await, newer.database_key.clone());
         let closed = newer.close().await; // before it is read below, so that its log is in the file
@@ -322,7 +325,7 @@ impl Run<'_> {
                 present: instance.to_string(),
             });
         }
-        let (record, epoch, published) = match closed.map_err(vault_core::Error::from).and(read) {
+        let (record, epoch, published, organizations) = match closed.map_err(vault_core::Error::from).and(read) {
             Ok(read) => read,
             Err(error) => return Ok(reason(&error)),
         };
@@ -331,7 +334,10 @@ impl Run<'_> {
             return Err(Error::NotEmbedded("restored"));
         };
         let path = self.path.to_owned();
-        let bringing = move || replay(&store, &path, &SqliteKey::from_bytes(key.expose_bytes()), same_keys);
+        let bringing = move || {
+            let key = SqliteKey::from_bytes(key.expose_bytes());
+            replay(&store, &path, &key, same_keys, &organizations)
+        };
         match tokio::task::spawn_blocking(bringing).await.map_err(|_| Error::Cancelled)? {
             Ok(replayed) => Ok(Newer::Read { replayed: Box::new(replayed), epoch, same_keys, published }),
             Err(error @ CopyError::Full(_)) => Err(error.into()),
@@ -351,8 +357,15 @@ enum Newer {
     Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool, published: Vec<Jwk> },
 }
 
-/// Disables accounts and integrations whose old rights must not be restored, and freezes and thaws namespaces as they were.
+/// Disables accounts and integrations whose old rights must not be restored, and sets the states of organizations and
+/// namespaces as they were.
 async fn withdraw(vault: &OpenVault, replayed: &Replayed) -> Result<(), vault_core::Error> {
+    for since in &replayed.organizations {
+        if let (Ok(organization), Some(state)) = (since.id.parse(), OrganizationState::parse(&since.state)) {
+            let set = vault.operator().set_organization_state(organization, state).await;
+            unless_powerless(set.map(drop))?;
+        }
+    }
     for stale in &replayed.stale_accounts {
         if let (Ok(organization), Ok(account)) = (stale.organization_id.parse(), stale.id.parse()) {
             let account = AccountRef::Id(organization, account);

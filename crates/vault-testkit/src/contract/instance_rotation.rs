@@ -16,6 +16,7 @@ use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
+use vault_core::organization::DeleteOrganization;
 use vault_core::port::{
     AccountChange, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, FinishAttempt, IdGenerator,
     InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
@@ -229,7 +230,8 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
         &name(&format!("Stale {}", world.ids.random())),
     );
     organization.keys.fingerprint_wrapped = under(old, "fingerprint");
-    assert!(is_contended(world.store.create_organization(organization).await));
+    let created = world.operate(&Principal::Operator, organization).await;
+    assert_eq!(created.decided(), Err(Refusal::Contended));
     let mut key = world.replace_key(world.key);
     key.next.wrapped = under(old, "key");
     assert!(is_contended(world.store.replace_organization_key(key).await));
@@ -249,7 +251,8 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     );
     organization.keys.fingerprint_wrapped = under(old, "fingerprint");
     organization.keys.keys[0].wrapped = under(old, "key");
-    assert!(world.store.create_organization(organization).await.unwrap());
+    let other = DeleteOrganization(organization.organization.id);
+    world.operate(&Principal::Operator, organization).await.unwrap();
     let mut holders = Vec::new();
     for _ in 0..5 {
         let (holder, payload) = world.sealed_account(old);
@@ -270,9 +273,10 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
 
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring, "it is active");
     let new = world.replace_instance_key().await;
-    assert_eq!(world.store.count_under(under_old).await.unwrap(), expected.iter().sum::<i64>());
+    // With the documents of both organizations.
+    let mut left: i64 = 2 + expected.iter().sum::<i64>();
+    assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse);
-    let mut left: i64 = expected.iter().sum();
     for (part, count) in InstancePart::all().zip(expected) {
         let rows = world.found(old, part, 2).await;
         assert_eq!(i64::try_from(rows.len()).unwrap(), count, "{part:?}");
@@ -294,25 +298,26 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         assert_eq!(found, rows.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
         left -= count;
         assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
-        if left == 0 {
-            // Another process has stored another keyring document since.
-            let audit = world.audit(AuditAction::InstanceKeyDestroyed);
-            let (current, keyring) = (under(new, "earlier keyring"), under(new, "later keyring"));
-            let stale = DestroyKey { term: under_old, current, keyring, audit };
-            assert!(is_contended(world.store.destroy_key(stale).await));
-        }
-        let expected = if left == 0 { KeyDestruction::Destroyed } else { KeyDestruction::InUse };
-        assert_eq!(world.destroy_instance_key(old).await, expected, "{part:?}");
+        assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse, "{part:?}");
     }
-    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring);
-    assert_eq!(world.audited(AuditAction::InstanceKeyDestroyed).await, 1);
-    assert_eq!(world.store.retiring_instance_keys().await.unwrap(), []);
     // Nothing else in a row has changed.
     for holder in &holders {
         let read = world.read(holder).await;
         assert_eq!((&read.signed, read.digest.key), (&holder.signed, new));
     }
     assert_eq!(world.open(&invitation).await.unwrap().stored.invitation, invitation);
+
+    world.delete_organization().await;
+    world.operate(&Principal::Operator, other).await.unwrap();
+    // Another process has stored another keyring document since.
+    let audit = world.audit(AuditAction::InstanceKeyDestroyed);
+    let (current, keyring) = (under(new, "earlier keyring"), under(new, "later keyring"));
+    let stale = DestroyKey { term: under_old, current, keyring, audit };
+    assert!(is_contended(world.store.destroy_key(stale).await));
+    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::Destroyed);
+    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring);
+    assert_eq!(world.audited(AuditAction::InstanceKeyDestroyed).await, 1);
+    assert_eq!(world.store.retiring_instance_keys().await.unwrap(), []);
 }
 
 /// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record.

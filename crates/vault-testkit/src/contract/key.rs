@@ -8,6 +8,7 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReplaceRootKey, ReserveKeyUses};
+use vault_core::principal::Principal;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
 };
@@ -81,7 +82,7 @@ pub async fn organization_keys_are_read(suite: &dyn ContractStore) {
         &super::tools::name(&format!("Keys {}", world.ids.random())),
     );
     let (id, keys) = (command.organization.id, command.keys.clone());
-    assert!(world.store.create_organization(command).await.unwrap());
+    world.operate(&Principal::Operator, command).await.unwrap();
     assert_eq!(world.store.organization_keys(id).await.unwrap(), Some(keys));
     let nonexistent = OrganizationId::from_uuid(world.ids.random());
     assert_eq!(world.store.organization_keys(nonexistent).await.unwrap(), None);

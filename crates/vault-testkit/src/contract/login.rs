@@ -13,7 +13,7 @@ use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, DeleteOrganization, FinishAccountAttempt, LoginRefusal, Reservation, VerifiedFactors,
+    AccountChange, AttemptOutcome, FinishAccountAttempt, LoginRefusal, Reservation, VerifiedFactors,
 };
 use vault_core::role::Role;
 
@@ -124,9 +124,7 @@ pub async fn login_fails_after_organization_is_disabled(suite: &dyn ContractStor
     world.set_state(OrganizationState::Active).await;
     completes(&world, login_by_code(&world, &holder)).await;
 
-    let audit = world.audit(AuditAction::OrganizationDeleted);
-    let deletion = DeleteOrganization { organization: world.organization, audit };
-    assert!(world.store.delete_organization(deletion).await.unwrap());
+    world.delete_organization().await;
     let late = world.complete_login(&holder, world.network(), world.fresh_step());
     let outcome = world.conclude(late).await;
     assert_eq!(outcome, AttemptOutcome::Refused(LoginRefusal::Overtaken));

@@ -17,18 +17,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::AccountState;
-use vault_core::audit::AuditAction;
 use vault_core::credential::{DeleteCredential, ListCredentials, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::invitation::EnrolmentDraft;
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationState;
+use vault_core::organization::{OrganizationState, SetOrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ReserveAttempt, ReserveKeyUses,
-    SetOrganizationState, StoreError,
+    StoreError,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -112,7 +111,9 @@ impl<'a> History<'a> {
             active_key: world.key,
             world,
         };
-        both!(history, create_organization(creation))?;
+        for store in [&history.world.store, &history.model] {
+            history.world.operate_on(store, &Principal::Operator, creation.clone()).await.unwrap();
+        }
         for role in [Role::Admin, Role::Editor, Role::Viewer] {
             let holder = history.world.new_holder(role);
             both!(history, create_account(history.world.create_account(&holder)))?;
@@ -251,15 +252,10 @@ impl<'a> History<'a> {
 
     async fn set_organization(&self, active: bool) -> Result<(), Difference> {
         let organization = self.world.organization;
-        let (state, action) = match active {
-            true => (OrganizationState::Active, AuditAction::OrganizationEnabled),
-            false => (OrganizationState::Disabled, AuditAction::OrganizationDisabled),
-        };
-        let current = both!(self, organization(organization))?.map(|organization| organization.state);
-        // Each store decides whether setting the current state is recorded.
-        if current != Some(state) {
-            let audit = self.world.audit(action);
-            both!(self, set_organization_state(SetOrganizationState { organization, state, audit }))?;
+        let state = if active { OrganizationState::Active } else { OrganizationState::Disabled };
+        for store in [&self.world.store, &self.model] {
+            let set = SetOrganizationState { organization, state };
+            self.world.operate_on(store, &Principal::Operator, set).await.unwrap();
         }
         Ok(())
     }

@@ -12,11 +12,11 @@ use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CredentialContext, DestroyOrganizationKey, IdGenerator, KeyDestruction, KeyRepository, KeyRotation, SealError,
     SealedContent, SealedInformation, SealedRow,
 };
+use vault_core::principal::Principal;
 use vault_core::sealed::{KeyState, SealedCredential, SealedMetadata};
 
 /// Link whose whole URL is secret.
@@ -58,8 +58,8 @@ impl<S: CryptoSubject> Deployment<S> {
     pub(super) async fn place(&self) -> CredentialContext {
         let (world, mut creation) = World::prepare(&self.store, ManualClock::START);
         let organization = world.organization;
-        creation.keys = self.ports.sealer.new_organization_keys(organization, &world.name, world.now()).unwrap();
-        assert!(world.store.create_organization(creation).await.unwrap());
+        creation.keys = self.ports.sealer.new_organization_keys(organization, world.now()).unwrap();
+        world.operate(&Principal::Operator, creation).await.unwrap();
         let credential = CredentialId::from_uuid(world.ids.ordered(world.now()));
         let id = VersionId::from_uuid(world.ids.random());
         CredentialContext { organization, credential, version: 3, id: Some(id) }
@@ -303,7 +303,7 @@ pub async fn organization_without_keys_neither_seals_nor_opens<S: CryptoSubject>
     let place = deployment.place().await;
     let (sealed, key) = (deployment.seal(place).await, deployment.active_key(place.organization).await);
     let world = deployment.world(place.organization);
-    assert!(world.store.delete_organization(super::organization::deletion(&world)).await.unwrap());
+    world.delete_organization().await;
     drop(world);
     let deployment = deployment.restarted();
     let ports = &deployment.ports;
@@ -320,10 +320,9 @@ pub async fn organization_without_keys_neither_seals_nor_opens<S: CryptoSubject>
 pub async fn new_keys_have_unique_ids<S: CryptoSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (organization, now) = (deployment.place().await.organization, ManualClock::START);
-    let name = OrganizationName::parse("Acme").unwrap();
     let mut ids = HashSet::new();
     for _ in 0..2 {
-        let created = deployment.ports.sealer.new_organization_keys(organization, &name, now).unwrap();
+        let created = deployment.ports.sealer.new_organization_keys(organization, now).unwrap();
         let [first] = &created.keys[..] else { panic!("{} keys", created.keys.len()) };
         let next = deployment.ports.sealer.new_organization_key(organization, now).unwrap();
         for key in [first, &next] {

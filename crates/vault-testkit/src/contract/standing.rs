@@ -130,7 +130,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     assert_eq!(world.delete(&principal, credential).await.settled(), Err(refusal));
     assert_eq!(store.end_session(world.end_session(session)).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
-    if world.store.organization(world.organization).await.unwrap().unwrap().state == OrganizationState::Active {
+    if world.read_organization().await.unwrap().is_active() {
         assert_eq!(world.listed(&world.embedder()).await, [credential]);
     }
 }

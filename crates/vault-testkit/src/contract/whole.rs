@@ -1,14 +1,12 @@
 //! Cases that need ports of several groups.
 
 use super::ContractStore;
-use super::organization::{another, deletion};
+use super::organization::another;
 use super::tools::{Settled, is_unknown_account};
 use super::world::World;
 use vault_core::audit::AuditAction;
-use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    AccountChange, AccountKey, AuditOrder, AuditRange, Expired, List, SetOrganizationState, StoreError,
-};
+use vault_core::organization::{DeleteOrganization, FindOrganization, OrganizationState};
+use vault_core::port::{AccountChange, AccountKey, AuditOrder, AuditRange, Expired, List, StoreError};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
@@ -37,10 +35,10 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     world.drafted(&invitation).await;
     let entries = world.audit_length().await;
 
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+    world.operate(&Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
 
-    assert_eq!(world.store.organization(world.organization).await.unwrap(), None);
-    assert_eq!(world.store.find_organization(&world.name).await.unwrap(), None);
+    assert_eq!(world.read_organization().await, None);
+    assert_eq!(world.operate(&Principal::Operator, FindOrganization(world.name.clone())).await.unwrap(), None);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
     assert_eq!(world.account(holder.address).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
@@ -54,8 +52,6 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert_eq!(world.audit_length().await, entries + 1);
     while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
-    assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
-    assert_eq!(world.audit_length().await, entries + 1);
 }
 
 /// Name and addresses of a deleted organization are free, and new users of them inherit nothing.
@@ -64,11 +60,11 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Admin).await;
     let (_, invited) = world.invited(Role::Viewer).await;
     world.saved(&world.embedder()).await;
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+    world.operate(&Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
 
     let successor = another(&world, world.name.as_str());
     let id = successor.organization.id;
-    assert!(world.store.create_organization(successor).await.unwrap());
+    world.operate(&Principal::Operator, successor).await.unwrap();
     assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
     moved.signed.grant.organization = id;
@@ -88,7 +84,7 @@ pub async fn deletion_affects_no_other_organization(suite: &dyn ContractStore) {
     let holder = other.holder(Role::Editor).await;
     let principal = Principal::Session(other.log_in(&holder).await);
     let credential = other.saved(&principal).await;
-    assert!(world.store.delete_organization(deletion(&world)).await.unwrap());
+    world.operate(&Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
     assert_eq!(other.listed(&principal).await, [credential]);
     assert!(other.store.organization_keys(other.organization).await.unwrap().is_some());
     assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
@@ -116,15 +112,11 @@ pub async fn unrecordable_change_is_rolled_back(suite: &dyn ContractStore) {
     fails!(change_account, world.change_account(&holder, holder.signed.version, AccountChange::Delete));
     fails!(end_session, world.end_session(&session));
     fails!(replace_organization_key, world.replace_key(world.key));
-    let (organization, audit) = (world.organization, world.audit(AuditAction::OrganizationDisabled));
-    let disabling = SetOrganizationState { organization, state: OrganizationState::Disabled, audit };
-    fails!(set_organization_state, disabling);
-    fails!(delete_organization, deletion(&world));
 
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(world.listed(&principal).await, [credential]);
-    assert_eq!(world.accounts(Some(organization)).await.len(), 1);
-    let keys = world.store.organization_keys(organization).await.unwrap().unwrap();
+    assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
+    let keys = world.store.organization_keys(world.organization).await.unwrap().unwrap();
     assert_eq!(keys.keys.iter().map(|key| key.id).collect::<Vec<_>>(), [world.key]);
 }
 

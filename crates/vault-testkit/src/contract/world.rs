@@ -1,6 +1,5 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::organization::deletion;
 use super::tools::{
     Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, request_digest, with,
 };
@@ -20,13 +19,16 @@ use vault_core::id::{
     AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
 use vault_core::operation::{Operation, Operations};
-use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::organization::{
+    CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState, ReadOrganization,
+    SetOrganizationState,
+};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, CreateOrganization, EndSession,
-    Expired, FinishAccountAttempt, IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey,
-    Reservation, ReserveAttempt, ReservedAccount, RowStore, SaveCredential, SetOrganizationState, StoredCredential,
-    StoredMetadata, VerifiedFactors, VerifiedProof,
+    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, EndSession, Expired,
+    FinishAccountAttempt, IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation,
+    ReserveAttempt, ReservedAccount, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors,
+    VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -104,7 +106,7 @@ impl<'a> World<'a> {
 
     pub(super) async fn at(suite: &'a dyn ContractStore, now: Timestamp) -> Self {
         let (world, creation) = Self::prepare(suite, now);
-        assert!(world.store.create_organization(creation).await.unwrap(), "a new name is free");
+        world.operate(&Principal::Operator, creation).await.expect("a new name is free");
         world
     }
 
@@ -158,18 +160,19 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn set_state(&self, state: OrganizationState) {
-        let action = match state {
-            OrganizationState::Active => AuditAction::OrganizationEnabled,
-            OrganizationState::Disabled => AuditAction::OrganizationDisabled,
-        };
-        let command = SetOrganizationState { organization: self.organization, state, audit: self.audit(action) };
-        assert!(self.store.set_organization_state(command).await.unwrap());
+        let organization = self.organization;
+        self.operate(&Principal::Operator, SetOrganizationState { organization, state }).await.unwrap();
     }
 
     /// Deletes the organization with all its data except the audit log.
     pub(super) async fn delete_organization(&self) {
-        assert!(self.store.delete_organization(deletion(self)).await.unwrap());
+        self.operate(&Principal::Operator, DeleteOrganization(self.organization)).await.unwrap();
         while self.store.delete_expired(Expired::Erasures, self.now()).await.unwrap() > 0 {}
+    }
+
+    /// Reads the organization, if it exists.
+    pub(super) async fn read_organization(&self) -> Option<Organization> {
+        self.operate(&Principal::Operator, ReadOrganization(self.organization)).await.unwrap()
     }
 
     // Accounts
@@ -408,12 +411,10 @@ impl<'a> World<'a> {
         CreateOrganization {
             organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
             keys: OrganizationKeys {
-                name: name.clone(),
                 fingerprint_key: KeyId::from_uuid(self.ids.random()),
                 fingerprint_wrapped: blob(FINGERPRINT_KEY),
                 keys: vec![self.organization_key(id, key)],
             },
-            audit: self.audit_in(id, AuditAction::OrganizationCreated),
         }
     }
 

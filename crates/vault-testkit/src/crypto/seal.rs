@@ -7,7 +7,6 @@ use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Inform
 use vault_core::field::Invalid;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationName;
 use vault_core::port::{
     CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, Rewrapper, SealError, SealedContent,
     SealedInformation, SealedRow, Sealer,
@@ -93,11 +92,9 @@ impl Sealer for PlainSealer {
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
-        name: &OrganizationName,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError> {
         Ok(OrganizationKeys {
-            name: name.clone(),
             fingerprint_key: KeyId::from_uuid(self.ids.random()),
             fingerprint_wrapped: Blob::from_bytes(b"not-a-key".to_vec()),
             keys: vec![self.new_organization_key(organization, now)?],

@@ -65,7 +65,7 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, payload: Cre
     if let Err(refusal) = state.require_active(blobs.into_iter().filter_map(Blob::key).chain([payload.digest.key])) {
         return Decided::Refused(Err(refusal));
     }
-    if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
+    if !principal.reaches(organization) || !state.organization_keys.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let invited = state.invitation_by_address(&payload.address, organization);

@@ -4,6 +4,7 @@ use super::MemoryStore;
 use crate::clock::lock;
 use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow};
+use vault_core::entity::EntityKey;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
@@ -120,10 +121,7 @@ impl Inspection for MemoryStore {
             let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
             let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
                 (_, Some(part)) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
-                (
-                    RecordedRow::Integration | RecordedRow::Namespace | RecordedRow::Receiver | RecordedRow::Issuer,
-                    _,
-                ) => {
+                (row, _) if row.table() == EntityKey::TABLE => {
                     let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
                     of_kind.map(|(of, _, id)| (*of, *id)).collect()
                 }

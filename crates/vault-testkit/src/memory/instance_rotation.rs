@@ -105,6 +105,7 @@ impl State {
                 let rows = InstancePart::all().flat_map(|part| self.instance_rows(part));
                 rows.filter(|row| row.keys().contains(&id)).count()
                     + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
+                    + self.entities.values().filter(|row| row.sealed.key() == Some(id)).count()
             }
             KeyPurpose::Federation => 0,
             KeyPurpose::Audit => {

@@ -27,13 +27,11 @@ impl InvitationRepository for MemoryStore {
             let row = state.invitations.values().find(|row| row.stored.invitation.code == code)?;
             let open = open_invitation(state, row.stored.invitation.grant.account, now)?;
             let grant = &open.stored.invitation.grant;
-            let organization = state.organizations.get(&grant.organization)?;
             let account = state.accounts.get(&grant.account).filter(|_| open.stored.invitation.re_enrols());
             let inviter = open.stored.invitation.invited_by.and_then(|inviter| state.accounts.get(&inviter));
             let inviter = inviter.filter(|row| row.signed.grant.organization == grant.organization);
             Some(OpenInvitation {
                 stored: open.stored.clone(),
-                organization: organization.name.clone(),
                 invited_by: inviter.map(|row| (row.signed.clone(), row.digest)),
                 draft: open.draft.clone(),
                 account: account.map(|row| (row.signed.clone(), row.digest)),
@@ -100,7 +98,7 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, payload: Cre
         return Decided::Refused(Err(refusal));
     }
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
-    if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
+    if !principal.reaches(organization) || !state.organization_keys.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let is_counted = *principal != Principal::Operator;

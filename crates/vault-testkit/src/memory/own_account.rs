@@ -14,12 +14,9 @@ impl OwnAccountRepository for MemoryStore {
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
         self.decide(|state| {
             state.check_session(&principal, now)?;
-            let organization = state.organizations.get(&principal.organization);
-            let organization = organization.ok_or(Denial::OrganizationDisabled)?.name.clone();
             let row = state.accounts.get(&principal.account).ok_or(Denial::AccountChanged)?;
             Ok(OwnAccount {
                 signed: row.signed.clone(),
-                organization,
                 passcode_enrolled_at: row.passcode_enrolled_at,
                 recovery_codes_left: u32::try_from(row.recovery_codes.len()).unwrap_or(u32::MAX),
                 notices: row.notices.clone(),

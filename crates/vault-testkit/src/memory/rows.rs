@@ -25,14 +25,13 @@ use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
-use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
-    LookupRow, NamePosition, NamespaceRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential,
-    StoredVersions,
+    LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError,
+    StoredCredential, StoredVersions,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
-use vault_core::sealed::Blob;
+use vault_core::sealed::{Blob, OrganizationKeys};
 use vault_core::time::Timestamp;
 
 const HOUR_MILLIS: i64 = 3_600_000;
@@ -252,9 +251,37 @@ impl AuthorityRows for MemoryRows<'_> {
     fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {
         done(self.state().is_member(organization, address))
     }
+}
 
-    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
-        done(self.state().organizations.get(&organization).map(|found| found.state))
+impl OrganizationRows for MemoryRows<'_> {
+    fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
+        self.state().organization_keys.insert(organization, keys.clone());
+        done(())
+    }
+
+    fn end_sessions(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        self.state().sessions.retain(|_, session| session.organization != organization);
+        done(())
+    }
+
+    fn remove_organization(&self, id: OrganizationId) -> Reply<'_, ()> {
+        let mut state = self.state();
+        state.organization_keys.remove(&id);
+        state.accounts.retain(|_, account| account.signed.grant.organization != id);
+        state.hourly.retain(|(organization, _), _| *organization != id);
+        state.uses.retain(|(organization, _), _| *organization != id);
+        state.checks.retain(|(organization, _), _| *organization != id);
+        state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
+        state.sessions.retain(|_, session| session.organization != id);
+        state.credentials.retain(|(organization, _), _| *organization != id);
+        state.receiver_status.retain(|key, _| key.owner != Some(id));
+        state.deliveries.retain(|(key, _), _| key.owner != Some(id));
+        state.entities.retain(|(organization, ..), _| *organization != id);
+        state.lookups.retain(|(organization, ..), _| *organization != id);
+        state.global_lookups.retain(|_, (organization, _)| *organization != id);
+        state.activations.retain(|_, activation| activation.organization != id);
+        state.idempotency.retain(|(organization, ..), _| *organization != id);
+        done(())
     }
 }
 

@@ -22,7 +22,11 @@ impl State {
     }
 
     pub(super) fn check_session(&self, principal: &SessionPrincipal, now: Timestamp) -> Result<(), Denial> {
-        check_session(principal, self.session_facts(principal, now))
+        check_session(
+            principal,
+            self.organization_is_active(principal.organization),
+            self.session_facts(principal, now),
+        )
     }
 
     pub(super) fn session_facts(&self, principal: &SessionPrincipal, now: Timestamp) -> SessionFacts {
@@ -38,7 +42,6 @@ impl State {
                 .filter(|signed| signed.grant.organization == principal.organization)
                 .filter(|signed| signed.grant.state == AccountState::Active)
                 .map(|signed| (signed.grant.role, signed.sessions)),
-            organization_active: self.organization_is_active(principal.organization),
         }
     }
 }

@@ -12,9 +12,8 @@ use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
-use vault_core::organization::OrganizationName;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
-use vault_core::port::{Clock, Event, OrganizationRepository as _, TokenIssuer as _};
+use vault_core::port::{Clock, Event, TokenIssuer as _};
 use vault_core::principal::{Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::SessionClaims;
@@ -81,8 +80,7 @@ impl Service {
 
     /// Returns the organization with this name.
     pub(crate) async fn organization_named(&self, name: &str) -> OrganizationId {
-        let name = OrganizationName::parse(name).unwrap();
-        self.store.find_organization(&name).await.unwrap().unwrap().id
+        self.operator().organization(name).await.unwrap().id
     }
 
     /// Lists accounts as the session's admin.

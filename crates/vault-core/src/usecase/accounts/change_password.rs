@@ -30,8 +30,8 @@ impl Accounts {
             let detail = "must differ from the current password";
             return Err(FieldError::new("/new_password", FieldCode::NotAllowed, detail).into());
         }
-        check_new_password(&new, email, account.organization.as_str())
-            .map_err(|violation| violation.at("/new_password"))?;
+        let organization = self.organization(principal.organization).await?.name;
+        check_new_password(&new, email, organization.as_str()).map_err(|violation| violation.at("/new_password"))?;
         let proven = self.evaluate(email, Actor::from(principal), presented).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let permit = self.hasher.permit(Requester::Trusted)?;

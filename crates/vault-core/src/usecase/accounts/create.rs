@@ -50,7 +50,7 @@ impl Accounts {
     /// - A violation at `/password` if the password is invalid.
     pub async fn create(&self, request: CreateAccountRequest) -> Result<CreatedAccount, Error> {
         let email = parse_email(&request.email)?;
-        let organization = self.store.organization(request.organization).await?.ok_or(Refusal::NoOrganization)?;
+        let organization = self.organization(request.organization).await?;
         let (password, generated_password) = match request.password {
             Some(password) => {
                 check_new_password(&password, &email, organization.name.as_str())

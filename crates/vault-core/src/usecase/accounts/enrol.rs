@@ -36,8 +36,9 @@ impl Accounts {
     /// - A violation at `/password` if the password is invalid.
     pub async fn enrol(&self, code: &SecretString, password: SecretString) -> Result<DraftedEnrolment, Error> {
         // Check the code before any hash, so that a client without a code cannot cause this work.
-        let OpenInvitation { stored, organization, .. } = self.open_invitation(code).await?;
+        let OpenInvitation { stored, .. } = self.open_invitation(code).await?;
         let grant = stored.invitation.grant;
+        let organization = self.organization(grant.organization).await?.name;
         check_new_password(&password, &grant.email, organization.as_str())
             .map_err(|violation| violation.at("/password"))?;
 

@@ -40,11 +40,14 @@ use super::{AuditTally, Environment};
 use crate::audit::Origin;
 use crate::digest::{DigestPurpose, LookupDigests};
 use crate::email::EmailAddress;
-use crate::id::InstanceId;
+use crate::error::{Error, Refusal};
+use crate::id::{InstanceId, OrganizationId};
 use crate::operation::Operations;
+use crate::organization::{Organization, ReadOrganization};
 use crate::port::{
     AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, ReservedAccount, TokenIssuer,
 };
+use crate::principal::Principal;
 use crate::time::Ttl;
 use std::sync::{Arc, Mutex};
 
@@ -128,6 +131,11 @@ impl Accounts {
     /// Returns the maximum lifetime of a session, in seconds.
     pub const fn max_ttl(&self) -> u32 {
         self.max_ttl
+    }
+
+    async fn organization(&self, id: OrganizationId) -> Result<Organization, Error> {
+        let found = self.operations.run(&self.environment, &Principal::Operator, ReadOrganization(id)).await?;
+        Ok(found.ok_or(Refusal::NoOrganization)?)
     }
 
     fn address(&self, email: &EmailAddress) -> LookupDigests {

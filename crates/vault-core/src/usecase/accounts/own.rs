@@ -42,7 +42,7 @@ impl Accounts {
             email: found.signed.grant.email,
             // The store refuses a principal if its account no longer has the role.
             role: principal.role,
-            organization: found.organization,
+            organization: self.organization(principal.organization).await?.name,
             passcode_enrolled_at: found.passcode_enrolled_at,
             recovery_codes_left: found.recovery_codes_left,
             notices: notices(&found.notices, found.recovery_codes_left, self.environment.now()),

@@ -27,7 +27,7 @@ impl Accounts {
     /// # Errors
     /// [`Refusal::InvalidEnrolment`](crate::Refusal::InvalidEnrolment), as for [`Accounts::enrol`].
     pub async fn show_invitation(&self, code: &SecretString) -> Result<ShownInvitation, Error> {
-        let OpenInvitation { stored, organization, invited_by, .. } = self.open_invitation(code).await?;
+        let OpenInvitation { stored, invited_by, .. } = self.open_invitation(code).await?;
         let invited_by = match invited_by {
             Some((inviter, mac)) => {
                 self.digester.load_keys(&[mac.key]).await?;
@@ -38,8 +38,8 @@ impl Accounts {
         };
         let invitation = stored.invitation;
         Ok(ShownInvitation {
+            organization: self.organization(invitation.grant.organization).await?.name,
             email: invitation.grant.email,
-            organization,
             invited_by,
             expires_at: invitation.expires_at,
         })

@@ -19,9 +19,8 @@ impl Inspector {
                 let address = (!invitation.re_enrols()).then(|| address(invitation.grant.email.as_str()));
                 address.into_iter().chain([Lookup::EnrolmentCode(invitation.code)]).collect()
             }
-            InstanceRow::Organization { .. } => vec![Lookup::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![Lookup::Owner],
-            InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) => {
+            InstanceRow::Organization { .. } | InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) => {
                 return Ok(());
             }
         };

@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::id::{InstanceId, KeyId};
 use crate::key_use::KeyUseLimits;
 use crate::keyring::{KeyPurpose, KeyringEntry};
-use crate::organization::Organization;
+use crate::organization::{ListOrganizations, Organization};
 use crate::port::{SealedCount, StoreError};
+use crate::principal::Principal;
 use crate::sealed::{KeyState, OrganizationKeyRecord};
 use crate::time::Timestamp;
 use crate::usecase::vault::active;
@@ -100,7 +101,7 @@ impl Keys {
             purposes.push(PurposeKeyOverview { term, rows });
         }
         let mut organizations = Vec::new();
-        for organization in self.store.list_organizations().await? {
+        for organization in self.operations.run(&self.environment, &Principal::Operator, ListOrganizations).await? {
             let Some(keys) = self.store.organization_keys(organization.id).await? else { continue };
             let OrganizationKeyRecord { id, created_at, uses, .. } = *active(organization.id, &keys)?;
             let mut retiring = Vec::new();

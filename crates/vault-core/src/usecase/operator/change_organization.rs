@@ -1,10 +1,13 @@
 //! Disable, enable, delete or list organizations.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
-use crate::organization::{Organization, OrganizationName, OrganizationState};
-use crate::port::{DeleteOrganization, Event, SetOrganizationState};
+use crate::id::OrganizationId;
+use crate::organization::{
+    DeleteOrganization, FindOrganization, ListOrganizations, Organization, OrganizationName, OrganizationState,
+    ReadOrganization, SetOrganizationState,
+};
+use crate::port::Expired;
 
 /// Command for an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,52 +26,48 @@ impl Operator {
     /// # Errors
     /// [`Refusal::NoOrganization`] if it does not exist.
     pub async fn change_organization(&self, name: &str, command: OrganizationCommand) -> Result<Organization, Error> {
-        let mut organization = self.organization(name).await?;
-        let (action, state) = match command {
-            OrganizationCommand::Disable => (AuditAction::OrganizationDisabled, Some(OrganizationState::Disabled)),
-            OrganizationCommand::Enable => (AuditAction::OrganizationEnabled, Some(OrganizationState::Active)),
-            OrganizationCommand::Delete => (AuditAction::OrganizationDeleted, None),
-        };
-        let id = organization.id;
-        let left = state.map_or(RowState::Gone, OrganizationState::recorded);
-        let affected = Subject::Organization(id).left(RecordedRow::Organization, left);
-        let audit = self.environment.record(self.environment.now(), Some(id), Actor::Operator, action, affected);
-        let recorded = Event::recorded(&audit);
-        let changed = match state {
-            Some(state) => {
-                organization.state = state;
-                self.store.set_organization_state(SetOrganizationState { organization: id, state, audit }).await?
+        let found = self.organization(name).await?;
+        let state = match command {
+            OrganizationCommand::Disable => OrganizationState::Disabled,
+            OrganizationCommand::Enable => OrganizationState::Active,
+            OrganizationCommand::Delete => {
+                self.run(DeleteOrganization(found.id)).await?;
+                // If this is interrupted, maintenance continues it.
+                while self.store.delete_expired(Expired::Erasures, self.environment.now()).await? > 0 {}
+                return Ok(found);
             }
-            None => self.store.delete_organization(DeleteOrganization { organization: id, audit }).await?,
         };
-        if !changed {
-            return Err(Refusal::NoOrganization.into());
-        }
-        self.environment.emit(recorded);
-        Ok(organization)
+        self.set_organization_state(found.id, state).await
+    }
+
+    /// Sets the state of an organization, and returns it. Disabling ends its sessions.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`] if it does not exist.
+    pub async fn set_organization_state(
+        &self,
+        organization: OrganizationId,
+        state: OrganizationState,
+    ) -> Result<Organization, Error> {
+        self.run(SetOrganizationState { organization, state }).await
     }
 
     /// Returns the organization with the name `name`, ignoring ASCII case.
     ///
     /// # Errors
     /// - [`Refusal::NoOrganization`] if it does not exist.
-    /// - [`Refusal::Damaged`] if the name was not given to this organization by OrgVault: everything that follows would
-    ///   happen in another organization than the operator has named.
+    /// - [`Refusal::Damaged`] if its row does not open, or the name leads to an organization of another name.
     pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|_| Refusal::NoOrganization)?;
-        let found = self.store.find_organization(&name).await?.ok_or(Refusal::NoOrganization)?;
-        let keys = self.store.organization_keys(found.id).await?.ok_or(Refusal::NoOrganization)?;
-        self.sealer
-            .verify_organization_keys(found.id, &keys)
-            .await
-            .inspect_err(|error| self.environment.report(error))?;
-        // The same row, unless the organization was replaced since, and found by its own name.
-        if keys.name != found.name || found.name.uniqueness_key() != name.uniqueness_key() {
-            let id = found.id.to_string();
-            self.environment.emit(Event::IntegrityFailure { table: "organizations", id: id.clone() });
-            return Err(Refusal::Damaged { table: "organizations", id }.into());
-        }
-        Ok(found)
+        Ok(self.run(FindOrganization(name)).await?.ok_or(Refusal::NoOrganization)?)
+    }
+
+    /// Returns the organization with this ID.
+    ///
+    /// # Errors
+    /// [`Refusal::NoOrganization`] if it does not exist.
+    pub async fn organization_with_id(&self, id: OrganizationId) -> Result<Organization, Error> {
+        Ok(self.run(ReadOrganization(id)).await?.ok_or(Refusal::NoOrganization)?)
     }
 
     /// Returns all organizations, ordered by name.
@@ -76,6 +75,6 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn organizations(&self) -> Result<Vec<Organization>, Error> {
-        Ok(self.store.list_organizations().await?)
+        self.run(ListOrganizations).await
     }
 }

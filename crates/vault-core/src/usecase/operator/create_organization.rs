@@ -1,11 +1,9 @@
 //! Creation of organizations with their own keys.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
-use crate::organization::{Organization, OrganizationName, OrganizationState};
-use crate::port::{CreateOrganization, Event, StoreError};
+use crate::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 
 /// Maximum number of attempts to generate its keys if the instance key is replaced concurrently.
 const ATTEMPTS: usize = 5;
@@ -36,28 +34,11 @@ impl Operator {
         let now = self.environment.now();
         let id = OrganizationId::from_uuid(self.environment.ids.ordered(now));
         let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
-        let affected = Subject::Organization(id).left(RecordedRow::Organization, organization.state.recorded());
         for _ in 0..ATTEMPTS {
-            let command = CreateOrganization {
-                organization: organization.clone(),
-                keys: self.sealer.new_organization_keys(id, &organization.name, now)?,
-                audit: self.environment.record(
-                    now,
-                    Some(id),
-                    Actor::Operator,
-                    AuditAction::OrganizationCreated,
-                    affected.clone(),
-                ),
-            };
-            let created = Event::recorded(&command.audit);
-            match self.store.create_organization(command).await {
-                Ok(true) => {
-                    self.environment.emit(created);
-                    return Ok(organization);
-                }
-                Ok(false) => return Err(Refusal::NameTaken.into()),
-                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.reload_keys().await?,
-                Err(error) => return Err(error.into()),
+            let keys = self.sealer.new_organization_keys(id, now)?;
+            match self.run(CreateOrganization { organization: organization.clone(), keys }).await {
+                Err(Error::Refused(Refusal::Contended)) => self.sealer.reload_keys().await?,
+                created => return created.map(|()| organization),
             }
         }
         Err(Refusal::Contended.into())

@@ -3,9 +3,7 @@
 use super::Operator;
 use crate::error::{Error, Refusal};
 use crate::identity::{AddIssuer, Issuer, IssuerKeySet, IssuerName, ListIssuers, RemoveIssuer, StoredIssuer};
-use crate::operation::Operation;
 use crate::port::{FetchedKeys, IssuerKeys, KeyUse, TokenVerifier};
-use crate::principal::Principal;
 
 impl Operator {
     /// Adds an issuer with its keys: those of `pasted`, otherwise those that it returns.
@@ -55,9 +53,5 @@ impl Operator {
     /// [`Refusal::NotFound`] if no issuer has this name.
     pub async fn remove_issuer(&self, name: &IssuerName) -> Result<(), Error> {
         self.run(RemoveIssuer(name.clone())).await
-    }
-
-    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
-        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 }

@@ -19,8 +19,10 @@ pub use maintain::{MAX_SKEW, MaintenanceReport};
 pub use seal_audit::SealedAudit;
 
 use super::{AuditTally, Environment};
-use crate::operation::Operations;
+use crate::error::Error;
+use crate::operation::{Operation, Operations};
 use crate::port::{OperatorStore, Sealer};
+use crate::principal::Principal;
 use std::sync::Arc;
 
 /// Operations of operators on organizations, and maintenance of the store.
@@ -45,5 +47,9 @@ impl Operator {
         sealer: Arc<dyn Sealer>,
     ) -> Self {
         Self { environment, tally, store, operations, sealer }
+    }
+
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 }

@@ -10,14 +10,15 @@ use super::row::{self, SignedRow, account_of};
 use super::{directory, enrolment};
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{accounts, enrolment_codes, invitations, organizations};
+use crate::schema::{accounts, enrolment_codes, invitations, lookups};
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, SignedAccount};
 use vault_core::digest::{Digest, RowMac};
+use vault_core::entity::Index;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::organization::{OrganizationName, OrganizationState};
+use vault_core::organization::OrganizationState;
 use vault_core::port::{ChangeInvitation, CreateInvitation, InvitationChange, OpenInvitation};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -101,16 +102,17 @@ impl Read for FindInvitation {
             .select((enrolment_codes::organization_id, enrolment_codes::account_id));
         let Some((organization, account)) = tx.first::<(AnyId, AnyId), _>(place).await? else { return Ok(None) };
         let row = invitations::table
-            .inner_join(organizations::table.on(organizations::id.eq(invitations::organization_id)))
+            .inner_join(lookups::table.on(lookups::organization_id.eq(invitations::organization_id)))
+            .filter(lookups::name.eq(Index::OrganizationState.as_str()))
             .filter(invitations::organization_id.eq(organization))
             .filter(invitations::account_id.eq(account))
             .filter(invitations::code.eq(code))
-            .select((InvitationRow::as_select(), organizations::name, organizations::state));
-        type Row = (InvitationRow, Column<OrganizationName>, Column<OrganizationState>);
-        let Some((row, name, state)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
+            .select((InvitationRow::as_select(), lookups::value));
+        type Row = (InvitationRow, Column<OrganizationState>);
+        let Some((row, state)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
         let stored = row.decode()?;
         let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
-        let is_active = state.decode("organizations", &organization, "state")? == OrganizationState::Active;
+        let is_active = state.decode("lookups", &organization, "value")? == OrganizationState::Active;
         if !is_active || !stored.invitation.is_open(self.now) {
             return Ok(None);
         }
@@ -123,8 +125,7 @@ impl Read for FindInvitation {
             Some(inviter) => signed_account(tx, organization, inviter).await?,
             None => None,
         };
-        let organization = name.decode("organizations", &organization, "name")?;
-        Ok(Some(OpenInvitation { stored, organization, invited_by, draft, account: re_enrolled }))
+        Ok(Some(OpenInvitation { stored, invited_by, draft, account: re_enrolled }))
     }
 }
 

@@ -11,11 +11,10 @@ use super::row::{SignedRow, TABLE, account_of, sign};
 use super::{change, notices};
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{accounts, organizations};
-use crate::stored::{CodeColumns, Column, StoredId as _};
-use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _};
+use crate::schema::accounts;
+use crate::stored::{CodeColumns, StoredId as _};
+use diesel::{QueryDsl as _, SelectableHelper as _};
 use vault_core::Command;
-use vault_core::organization::OrganizationName;
 use vault_core::passcode::may_be_confirmed;
 use vault_core::port::{ConfirmPasscode, OwnAccount, WaitingSeed};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
@@ -33,16 +32,12 @@ impl Read for ShowOwnAccount {
     async fn read(&self, tx: &Tx<'_>) -> Result<OwnAccount, Failure> {
         authorize_session(tx, &self.principal, self.now).await?;
         let SessionPrincipal { organization, account, .. } = self.principal;
-        let row = accounts::table
-            .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
-            .filter(accounts::organization_id.eq(organization.stored()))
-            .filter(accounts::id.eq(account.stored()))
-            .select((SignedRow::as_select(), organizations::name, accounts::passcode_enrolled_at));
-        let (signed, name, enrolled_at): (SignedRow, Column<OrganizationName>, i64) = tx.one(row).await?;
+        let row = account_of(organization.stored(), account.stored())
+            .select((SignedRow::as_select(), accounts::passcode_enrolled_at));
+        let (signed, enrolled_at): (SignedRow, i64) = tx.one(row).await?;
         let codes: i64 = tx.one(recovery_codes_of(organization.stored(), account.stored()).count()).await?;
         Ok(OwnAccount {
             signed: signed.decode()?,
-            organization: name.decode("organizations", &organization, "name")?,
             passcode_enrolled_at: Timestamp::from_millis(enrolled_at),
             recovery_codes_left: u32::try_from(codes).unwrap_or(u32::MAX),
             notices: notices::read(tx, organization, account).await?,

@@ -1,11 +1,11 @@
 //! Authorization of integrations: checks that an integration may perform an operation, first and inside the operation's
 //! transaction.
 
-use super::super::authorize::is_active_organization;
+use super::super::authorize::{is_active_organization, state_of};
 use crate::db::{Reply, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
 use crate::rows::lookup_of;
-use crate::schema::{activations, entities, organizations};
+use crate::schema::{activations, entities};
 use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
 use diesel::{ExpressionMethods as _, QueryDsl as _, select};
@@ -99,8 +99,7 @@ async fn read_both(
     row: Reply<'_, Evaluated>,
     principal: &IntegrationPrincipal,
 ) -> Result<(Evaluated, State), Failure> {
-    let state = organizations::table.filter(organizations::id.eq(principal.organization.stored()));
-    Ok(try_join!(row, tx.first(state.select(organizations::state)))?)
+    Ok(try_join!(row, tx.first(state_of(principal.organization.stored())))?)
 }
 
 async fn authorize_by(

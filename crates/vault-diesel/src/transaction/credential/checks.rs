@@ -5,13 +5,14 @@ use super::sealed::{OtherVersion, SealedRow, with_secrets};
 use super::versions::version_of;
 use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{check_requests, check_rounds, credential_versions, credentials, organizations};
+use crate::schema::{check_requests, check_rounds, credential_versions, credentials, lookups};
 use crate::stored::{BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
 };
 use vault_core::credential::{CHECK_AGAIN_SECONDS, CheckRound, DueCheck, LastCheck, VersionKey};
+use vault_core::entity::Index;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
@@ -86,8 +87,9 @@ pub(crate) fn set_round<'t>(tx: &'t Tx<'_>, now: Timestamp, round: CheckRound) -
 pub(crate) async fn claim_requested(tx: &Tx<'_>, now: Timestamp, most: usize) -> Result<Vec<VersionKey>, Failure> {
     let stale = now.plus_seconds(-CHECK_AGAIN_SECONDS).as_millis();
     let waiting = check_requests::table
-        .inner_join(organizations::table.on(organizations::id.eq(check_requests::organization_id)))
-        .filter(organizations::state.eq(OrganizationState::Active.as_str()))
+        .inner_join(lookups::table.on(lookups::organization_id.eq(check_requests::organization_id)))
+        .filter(lookups::name.eq(Index::OrganizationState.as_str()))
+        .filter(lookups::value.eq(OrganizationState::Active.as_str()))
         .filter(check_requests::taken_at.is_null().or(check_requests::taken_at.le(stale)))
         .order((check_requests::requested_at, check_requests::organization_id, check_requests::id))
         .select((check_requests::organization_id, check_requests::id, check_requests::version));
@@ -112,8 +114,9 @@ pub(crate) async fn following(
     let start = (BEFORE_ALL_IDS, BEFORE_ALL_IDS);
     let (organization, id) = after.map_or(start, |(organization, id)| (organization.stored(), id.stored()));
     let following = credentials::table
-        .inner_join(organizations::table.on(organizations::id.eq(credentials::organization_id)))
-        .filter(organizations::state.eq(OrganizationState::Active.as_str()))
+        .inner_join(lookups::table.on(lookups::organization_id.eq(credentials::organization_id)))
+        .filter(lookups::name.eq(Index::OrganizationState.as_str()))
+        .filter(lookups::value.eq(OrganizationState::Active.as_str()))
         .filter(credentials::organization_id.ge(organization))
         .filter(credentials::organization_id.gt(organization).or(credentials::id.gt(id)))
         .order((credentials::organization_id, credentials::id))

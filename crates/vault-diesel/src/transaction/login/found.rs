@@ -3,10 +3,11 @@
 use super::super::account::row::{SignedRow, TABLE};
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{accounts, organizations};
+use crate::schema::{accounts, lookups};
 use crate::stored::{CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, SelectableHelper as _};
 use vault_core::account::AccountState;
+use vault_core::entity::Index;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::ReservedAccount;
@@ -28,11 +29,12 @@ pub(super) async fn find(
     (organization, account): (OrganizationId, AccountId),
 ) -> Result<Option<FoundRow>, Failure> {
     let found = accounts::table
-        .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
+        .inner_join(lookups::table.on(lookups::organization_id.eq(accounts::organization_id)))
+        .filter(lookups::name.eq(Index::OrganizationState.as_str()))
         .filter(accounts::organization_id.eq(organization.stored()))
         .filter(accounts::id.eq(account.stored()))
         .select((
-            organizations::state,
+            lookups::value,
             SignedRow::as_select(),
             (accounts::grant_digest, accounts::grant_key_id),
             accounts::password,
@@ -46,7 +48,7 @@ impl FoundRow {
     pub(crate) fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
         let signed = self.signed.decode()?;
         let (organization, account) = (signed.grant.organization, signed.grant.account);
-        let organization_state = self.organization_state.decode("organizations", &organization, "state")?;
+        let organization_state = self.organization_state.decode("lookups", &organization, "value")?;
         let is_active = signed.grant.state == AccountState::Active && organization_state == OrganizationState::Active;
         let reserved = ReservedAccount {
             digest: self.digest.decode(TABLE, &account, "grant_digest")?,

@@ -15,7 +15,7 @@ use vault_core::id::OrganizationId;
 use vault_core::port::EXPIRED_SLICE;
 
 /// Records that rows of the organization remain. Part of the transaction that deletes it.
-pub(super) fn start<'t>(tx: &'t Tx<'_>, organization: OrganizationId) -> Reply<'t, usize> {
+pub(crate) fn start<'t>(tx: &'t Tx<'_>, organization: OrganizationId) -> Reply<'t, usize> {
     let new = erasures::organization_id.eq(organization.stored());
     tx.execute(diesel::insert_into(erasures::table).values(new).on_conflict_do_nothing())
 }

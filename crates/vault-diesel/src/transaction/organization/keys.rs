@@ -14,7 +14,6 @@ use diesel::{
     select, update,
 };
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::organization::OrganizationName;
 use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
@@ -213,10 +212,10 @@ impl Read for ReadOrganizationKeys {
             .filter(organizations::id.eq(organization.stored()))
             .order((organization_keys::created_at, organization_keys::id))
             .select((
-                (organizations::name, organizations::fingerprint_key_id, organizations::fingerprint_wrapped),
+                (organizations::fingerprint_key_id, organizations::fingerprint_wrapped),
                 Option::<OrganizationKeyColumns>::as_select(),
             ));
-        type Own = (Column<OrganizationName>, Column<KeyId>, Column<Blob>);
+        type Own = (Column<KeyId>, Column<Blob>);
         let rows: Vec<(Own, Option<OrganizationKeyColumns>)> = tx.load(rows).await?;
         let mut own = None;
         let mut keys = Vec::with_capacity(rows.len());
@@ -224,7 +223,7 @@ impl Read for ReadOrganizationKeys {
             own.get_or_insert(row);
             keys.extend(key);
         }
-        let Some((name, fingerprint_key, fingerprint_wrapped)) = own else { return Ok(None) };
+        let Some((fingerprint_key, fingerprint_wrapped)) = own else { return Ok(None) };
         let decode = |row: OrganizationKeyColumns| {
             let id = row.id.decode(TABLE, &organization, "id")?;
             Ok(OrganizationKeyRecord {
@@ -237,7 +236,6 @@ impl Read for ReadOrganizationKeys {
             })
         };
         Ok(Some(OrganizationKeys {
-            name: name.decode("organizations", &organization, "name")?,
             fingerprint_key: fingerprint_key.decode("organizations", &organization, "fingerprint_key_id")?,
             fingerprint_wrapped: fingerprint_wrapped.decode("organizations", &organization, "fingerprint_wrapped")?,
             keys: keys.into_iter().map(decode).collect::<Result<_, Failure>>()?,
@@ -246,7 +244,7 @@ impl Read for ReadOrganizationKeys {
 }
 
 /// Stores a key of an organization. Part of the transaction that creates it.
-pub(super) fn insert<'t>(tx: &'t Tx<'_>, key: &OrganizationKeyRecord) -> Reply<'t, usize> {
+pub(crate) fn insert<'t>(tx: &'t Tx<'_>, key: &OrganizationKeyRecord) -> Reply<'t, usize> {
     tx.execute(insert_into(organization_keys::table).values((
         organization_keys::organization_id.eq(key.organization.stored()),
         organization_keys::id.eq(key.id.stored()),

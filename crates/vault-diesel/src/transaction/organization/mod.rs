@@ -4,5 +4,4 @@ pub(crate) mod erasure;
 pub(crate) mod instance_rotation;
 mod key_columns;
 pub(crate) mod keys;
-pub(crate) mod organizations;
 pub(crate) mod rotation;

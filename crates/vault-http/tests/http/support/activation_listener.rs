@@ -7,8 +7,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tokio::task::JoinHandle;
 use vault_core::namespace::Namespace;
-use vault_core::organization::OrganizationName;
-use vault_core::port::OrganizationRepository;
 use vault_core::principal::Principal;
 use vault_http::{ActivationParts, ActivationSettings, ListenerSettings, UnixSocket, activation_server};
 
@@ -89,9 +87,8 @@ impl World {
     pub(crate) fn freeze(&self, namespace: &str) {
         let integrations = self.integrations();
         let namespace = Namespace::parse(namespace, "").expect("a namespace");
-        let acme = OrganizationName::parse("Acme").expect("a name");
         let freezing = self.runtime().block_on(async {
-            let acme = self.store.find_organization(&acme).await.expect("a store").expect("an organization");
+            let acme = self.operator().organization("Acme").await.expect("an organization");
             integrations.freeze(&Principal::Operator, acme.id, namespace).await
         });
         assert!(freezing.expect("frozen").changed);

@@ -1,53 +1,18 @@
-//! The ports of organizations and keys.
+//! The ports of keys.
 
 use super::{Database, DieselStore};
-use crate::transaction::organization::erasure::EraseSlice;
 use crate::transaction::organization::instance_rotation::{CountUnder, RekeyLookups};
 use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
-use crate::transaction::organization::organizations::{FindOrganization, ListOrganizations, ReadOrganization};
 use crate::transaction::organization::rotation::CountSealed;
 use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
-use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::{
-    CreateInstance, CreateOrganization, DeleteOrganization, DestroyKey, DestroyOrganizationKey, FindSealed,
-    FindUnderInstanceKey, InstanceKeyRotation, InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookupMove,
-    MoveSealed, MoveToInstanceKey, OrganizationRepository, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey,
-    ReserveKeyUses, SealedCount, SealedRow, SetOrganizationState, StoreError,
+    CreateInstance, DestroyKey, DestroyOrganizationKey, FindSealed, FindUnderInstanceKey, InstanceKeyRotation,
+    InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookupMove, MoveSealed, MoveToInstanceKey,
+    ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses, SealedCount, SealedRow, StoreError,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
-
-#[async_trait]
-impl<D: Database> OrganizationRepository for DieselStore<D> {
-    async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-
-    async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError> {
-        self.answer(None, FindOrganization(name.uniqueness_key())).await
-    }
-
-    async fn organization(&self, id: OrganizationId) -> Result<Option<Organization>, StoreError> {
-        self.answer(None, ReadOrganization(id)).await
-    }
-
-    async fn list_organizations(&self) -> Result<Vec<Organization>, StoreError> {
-        self.answer(None, ListOrganizations).await
-    }
-
-    async fn set_organization_state(&self, command: SetOrganizationState) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-
-    async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError> {
-        let organization = command.organization;
-        let deleted = self.run(command).await?;
-        // If this is interrupted, maintenance continues it.
-        while deleted && self.run(EraseSlice(organization)).await? {}
-        Ok(deleted)
-    }
-}
 
 #[async_trait]
 impl<D: Database> KeyRepository for DieselStore<D> {

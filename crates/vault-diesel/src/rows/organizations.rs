@@ -1,0 +1,83 @@
+//! Rows of organizations beside their documents.
+
+use super::{TxRows, lock_all, several, then};
+use crate::db::{Update, locked};
+use crate::schema::{
+    account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
+    enrolment_codes, enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, invitations,
+    invited_addresses, lookups, organization_keys, organizations, pending_seeds, receiver_status, recovery_codes,
+    sessions,
+};
+use crate::stored::{AnyId, StoredId as _};
+use crate::transaction::authorize::organization_of;
+use crate::transaction::login::attempts;
+use crate::transaction::organization::{erasure, keys};
+use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
+use futures_util::try_join;
+use vault_core::entity::Kind;
+use vault_core::id::OrganizationId;
+use vault_core::port::{OrganizationRows, Reply};
+use vault_core::sealed::OrganizationKeys;
+
+impl OrganizationRows for TxRows<'_> {
+    fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
+        let (of, new) = (organization.stored(), keys.clone());
+        several(async move {
+            let row = insert_into(organizations::table).values((
+                organizations::id.eq(of),
+                organizations::fingerprint_key_id.eq(new.fingerprint_key.stored()),
+                organizations::fingerprint_wrapped.eq(new.fingerprint_wrapped.as_bytes()),
+            ));
+            self.tx.execute(row).await?;
+            let count = (credential_counts::organization_id.eq(of), credential_counts::credentials.eq(0));
+            self.tx.execute(insert_into(credential_counts::table).values(count)).await?;
+            for key in &new.keys {
+                keys::insert(&self.tx, key).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn end_sessions(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        let own = sessions::table.filter(sessions::organization_id.eq(organization.stored()));
+        then(self.tx.execute(delete(own)), |_| Ok(()))
+    }
+
+    fn remove_organization(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        let of = organization.stored();
+        several(async move {
+            let tx = &self.tx;
+            // Locked first, in the order of all transactions, so that no login or save runs in between.
+            let own = organization_of(of).select(organizations::id);
+            let _own: Option<AnyId> = tx.first(locked(own, Update)).await?;
+            let owned = accounts::table.filter(accounts::organization_id.eq(of)).select(accounts::id);
+            let _owned: Vec<AnyId> = tx.load(locked(owned, Update)).await?;
+            let invited = invitations::table.filter(invitations::organization_id.eq(of)).select(invitations::code);
+            let codes: Vec<Vec<u8>> = tx.load(locked(invited, Update)).await?;
+            lock_all(tx, organization, Kind::Integration).await?;
+            for code in codes {
+                tx.execute(delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code)))).await?;
+            }
+            macro_rules! remove {
+                ($($table:ident),* $(,)?) => {
+                    $(tx.execute(delete($table::table.filter($table::organization_id.eq(of)))).await?;)*
+                };
+            }
+            remove!(directory, invited_addresses, enrolment_drafts, invitations, hourly_counts, check_requests);
+            remove!(global_lookups, lookups, entities);
+            attempts::lock_all_of_organization(tx, organization).await?;
+            remove!(
+                sessions,
+                account_notices,
+                pending_seeds,
+                recovery_codes,
+                attempt_classes,
+                account_logins,
+                accounts
+            );
+            remove!(event_deliveries, receiver_status, organization_keys, credential_counts);
+            try_join!(tx.execute(delete(organization_of(of))), erasure::start(tx, organization))?;
+            Ok(())
+        })
+    }
+}
