@@ -366,7 +366,7 @@ async fn attempts_and_account_changes_do_not_deadlock() {
             async { decided(there.change_account(grant).await) }.boxed(),
         ])
         .await;
-        assert_eq!(changed.into_iter().filter(|changed| *changed).count(), 1);
+        assert!(changed.into_iter().any(|changed| changed));
     }
 }
 

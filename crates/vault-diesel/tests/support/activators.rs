@@ -3,7 +3,6 @@
 use super::world::{World, address, bytes};
 use std::sync::Arc;
 use uuid::Uuid;
-use vault_core::Command;
 use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::credential::DeleteCredential;
@@ -19,6 +18,7 @@ use vault_core::port::{
     SaveCredential,
 };
 use vault_core::principal::Principal;
+use vault_core::{Command, Error};
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;

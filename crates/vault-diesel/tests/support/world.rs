@@ -115,37 +115,6 @@ impl World {
         world
     }
 
-    /// Runs an operation.
-    pub(crate) async fn operate<S: RowStore + 'static, O: Operation>(
-        &self,
-        store: &Arc<S>,
-        principal: &Principal,
-        operation: O,
-    ) -> Result<O::Outcome, Error> {
-        self.running(store, principal.clone(), operation).await
-    }
-
-    /// Returns a run of an operation that borrows nothing.
-    pub(crate) fn running<S: RowStore + 'static, O: Operation>(
-        &self,
-        store: &Arc<S>,
-        principal: Principal,
-        operation: O,
-    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
-        let keys = Arc::new(FakeDigester::default());
-        let operations =
-            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
-        let environment = Environment {
-            clock: Arc::new(self.now()),
-            ids: Arc::new(SequentialIds::seeded(self.next())),
-            events: Arc::new(RecordingEvents::default()),
-            audit: Arc::new(FakeAuditSealer),
-            awaited: Arc::default(),
-            origin: Origin::default(),
-        };
-        async move { operations.run(&environment, &principal, operation).await }
-    }
-
     /// Creates another account and logs it in.
     pub(crate) async fn member<S>(&self, store: &S, role: Role) -> SessionPrincipal
     where

@@ -114,8 +114,7 @@ async fn renew(tx: &Tx<'_>, command: &ConfirmEnrolment, draft: &EnrolmentDraft) 
     let row = diesel::update(account_of(grant.organization.stored(), grant.account.stored()));
     tx.execute(row.set(accounts::password.eq(draft.password.blob.as_bytes()))).await?;
     change::set_passcode(tx, grant, &draft.seed, &draft.recovery_codes, command.step, command.now).await?;
-    sign(tx, &command.signed, &command.digest).await?;
-    Ok(())
+    sign(tx, &command.signed, &command.digest).await
 }
 
 /// Locks an invitation, if this code can accept it now.
