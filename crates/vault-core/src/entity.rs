@@ -127,7 +127,7 @@ impl EntityKey {
 }
 
 /// Index of a lookup. Its values are unique within an organization, or in the instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Index {
     /// Name of an organization in its unique form.
@@ -152,6 +152,12 @@ impl Index {
     /// Returns the stored text.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns the stored texts of the indexes of a kind. Entities of several kinds can have one ID.
+    pub fn names_of(kind: Kind) -> Vec<&'static str> {
+        let all = <Self as strum::VariantArray>::VARIANTS.iter();
+        all.filter(|index| index.kind() == kind).map(|index| index.as_str()).collect()
     }
 
     /// Returns the kind of the entities to which its values lead.

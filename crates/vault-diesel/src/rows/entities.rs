@@ -107,11 +107,13 @@ impl EntityRows for TxRows<'_> {
     fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool> {
         let (organization, kind, id) = columns(key);
         several(async move {
+            let names = Index::names_of(key.kind);
             let leading = lookups::table.filter(lookups::organization_id.eq(organization)).filter(lookups::id.eq(id));
             let global = global_lookups::table.filter(global_lookups::organization_id.eq(organization));
+            let global = global.filter(global_lookups::id.eq(id)).filter(global_lookups::name.eq_any(names.clone()));
             let (_, _, removed) = try_join!(
-                self.tx.execute(diesel::delete(leading)),
-                self.tx.execute(diesel::delete(global.filter(global_lookups::id.eq(id)))),
+                self.tx.execute(diesel::delete(leading.filter(lookups::name.eq_any(names)))),
+                self.tx.execute(diesel::delete(global)),
                 self.tx.execute(diesel::delete(entity_of(organization, kind, id))),
             )?;
             Ok(removed == 1)

@@ -112,8 +112,9 @@ impl EntityRows for MemoryRows<'_> {
 
     fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool> {
         let mut state = self.state();
-        state.lookups.retain(|(of, ..), id| (*of, *id) != (key.organization, key.id));
-        state.global_lookups.retain(|_, leads| *leads != (key.organization, key.id));
+        let (names, place) = (Index::names_of(key.kind), (key.organization, key.id));
+        state.lookups.retain(|(of, name, _), id| (*of, *id) != place || !names.contains(name));
+        state.global_lookups.retain(|(name, _), leads| *leads != place || !names.contains(name));
         done(state.entities.remove(&key.order()).is_some())
     }
 
