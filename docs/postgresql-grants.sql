@@ -33,8 +33,6 @@ GRANT UPDATE :of_start, DELETE ON audit_checkpoints TO :"role";
 \endif
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
--- Promoted and retired by servers. Only the owner of the tables adds and removes signing keys.
-GRANT SELECT, UPDATE ON federation_keys TO :"role";
 GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON

@@ -239,8 +239,6 @@ fn service_role_has_minimal_rights_on_every_table() {
         ("retiring_instance_keys", "INSERT"),
         ("retiring_instance_keys", "DELETE"),
         ("instance_keys", "DELETE"),
-        ("federation_keys", "INSERT"),
-        ("federation_keys", "DELETE"),
         ("schema_versions", "INSERT"),
         ("accounts", "TRUNCATE"),
         ("accounts", "TRIGGER"),

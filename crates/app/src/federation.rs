@@ -86,10 +86,10 @@ pub(crate) struct Issuing {
 
 impl Issuing {
     /// Returns the federation issuer of the settings. Only a process with the activation listener can sign.
-    pub(crate) fn of(settings: &Settings, vault: &OpenVault) -> Option<Self> {
+    pub(crate) fn of(settings: &Settings) -> Option<Self> {
         let issuer = settings.server.federation_issuer.clone()?;
         let signs = settings.server.activation().is_some();
-        let signer = signs.then(|| Arc::new(vault.federation_signer(issuer.clone())));
+        let signer = signs.then(|| Arc::new(FederationSigner::new(issuer.clone())));
         Some(Self { published: Arc::new(PublishedKeys::new(issuer)), signer })
     }
 
@@ -234,7 +234,7 @@ fn show(publisher: &FederationPublisher) {
     metrics::gauge!(PUBLISHED).set(if publisher.is_found() { 1.0 } else { 0.0 });
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
     for state in [FederationKeyState::Next, FederationKeyState::Current] {
-        let key = publisher.keys().iter().find(|key| key.state == state);
+        let key = publisher.keys().into_iter().find(|key| key.state == state);
         let since = key.map(|key| Duration::from_millis(u64::try_from(key.since().as_millis()).unwrap_or_default()));
         let age = since.map_or(0.0, |since| now.saturating_sub(since).as_secs_f64());
         metrics::gauge!(AGE, "state" => state.as_str()).set(age);

@@ -390,6 +390,8 @@ pub enum Subject {
     Receiver(ReceiverId),
     /// An issuer of identity tokens.
     Issuer(IssuerId),
+    /// The signing keys of federation tokens, by the ID of their document.
+    SigningKeys(KeyId),
     /// The audit log.
     Audit,
 }
@@ -410,6 +412,7 @@ impl Subject {
             Self::Activation(id) => format!("activation:{id}"),
             Self::Receiver(id) => format!("receiver:{id}"),
             Self::Issuer(id) => format!("issuer:{id}"),
+            Self::SigningKeys(id) => format!("signing-keys:{id}"),
             Self::Audit => "audit".to_owned(),
         }
     }

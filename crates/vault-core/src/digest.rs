@@ -39,15 +39,13 @@ pub enum DigestPurpose {
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
     EventId,
-    /// A signing key of federation tokens.
-    FederationKey,
     /// State of a privileged row, as the audit log records it. The row itself never accepts it.
     RecordedState,
 }
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -62,7 +60,6 @@ impl DigestPurpose {
         Self::CredentialState,
         Self::EventDelivery,
         Self::EventId,
-        Self::FederationKey,
         Self::RecordedState,
     ];
 
@@ -83,7 +80,6 @@ impl DigestPurpose {
             Self::CredentialState => "credential state",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
-            Self::FederationKey => "federation key",
             Self::RecordedState => "recorded state",
         }
     }

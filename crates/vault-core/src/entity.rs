@@ -76,6 +76,10 @@ pub enum Kind {
     Issuer,
     /// The keys of an issuer, under its ID.
     IssuerKeys,
+    /// The signing keys of federation tokens.
+    SigningKeys,
+    /// Results of the publication checks of signing keys, under the ID of their document.
+    PublicationChecks,
     /// What an account has set aside on its overview, under its ID.
     SetAside,
 }
@@ -95,7 +99,8 @@ impl Kind {
             Self::Namespace => RecordedRow::Namespace,
             Self::Receiver => RecordedRow::Receiver,
             Self::Issuer => RecordedRow::Issuer,
-            Self::IssuerKeys | Self::SetAside => return None,
+            Self::SigningKeys => RecordedRow::SigningKeys,
+            Self::IssuerKeys | Self::PublicationChecks | Self::SetAside => return None,
         })
     }
 }
@@ -146,6 +151,8 @@ pub enum Index {
     ActiveReceiver,
     /// Name of an issuer.
     IssuerName,
+    /// The document of signing keys.
+    SigningKeys,
 }
 
 impl Index {
@@ -168,6 +175,7 @@ impl Index {
             Self::Namespace | Self::FrozenNamespace => Kind::Namespace,
             Self::ActiveReceiver => Kind::Receiver,
             Self::IssuerName => Kind::Issuer,
+            Self::SigningKeys => Kind::SigningKeys,
         }
     }
 

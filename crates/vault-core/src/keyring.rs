@@ -29,17 +29,11 @@ pub enum KeyPurpose {
     Audit,
     /// Access tokens.
     Token,
-    /// Signing keys of federation tokens. Unlike for the other purposes, any number of them is active: the state in the row
-    /// of a key determines its use.
-    Federation,
 }
 
 impl KeyPurpose {
     /// All variants.
-    pub const ALL: [Self; 5] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token, Self::Federation];
-
-    /// Purposes with exactly one active key.
-    pub const SINGLE: [Self; 4] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token];
+    pub const ALL: [Self; 4] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token];
 
     /// Returns the stored name of the purpose.
     pub fn as_str(self) -> &'static str {
@@ -52,7 +46,6 @@ impl KeyPurpose {
             Self::Lookup => 2,
             Self::Audit => 3,
             Self::Token => 4,
-            Self::Federation => 5,
         }
     }
 }
@@ -110,8 +103,7 @@ pub struct KeyringRef {
     pub hash: Digest,
 }
 
-/// The set of an instance's keys. Each purpose has one active key and any number of retiring ones, except
-/// [`KeyPurpose::Federation`].
+/// The set of an instance's keys. Each purpose has one active key and any number of retiring ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyringDocument {
     number: i64,
@@ -135,10 +127,10 @@ pub enum KeyringEntryError {
 }
 
 impl KeyringDocument {
-    /// Creates the first document of an instance with these active keys, in the order of [`KeyPurpose::SINGLE`].
-    pub fn first(keys: [KeyId; KeyPurpose::SINGLE.len()], now: Timestamp) -> Self {
+    /// Creates the first document of an instance with these active keys, in the order of [`KeyPurpose::ALL`].
+    pub fn first(keys: [KeyId; KeyPurpose::ALL.len()], now: Timestamp) -> Self {
         let term = |(purpose, id)| KeyringEntry { purpose, id, state: KeyState::Active, since: now };
-        let terms = KeyPurpose::SINGLE.into_iter().zip(keys).map(term).collect();
+        let terms = KeyPurpose::ALL.into_iter().zip(keys).map(term).collect();
         Self { number: 1, earlier: Vec::new(), terms }
     }
 
@@ -168,7 +160,7 @@ impl KeyringDocument {
     }
 
     /// Returns the successor of this document, whose hash is `own`, in which `keys` are the active keys of their
-    /// purposes and the previous ones are retiring. A key for [`KeyPurpose::Federation`] replaces no other.
+    /// purposes and the previous ones are retiring.
     ///
     /// # Errors
     /// One of the keys is in the keyring already, or the keyring is full.
@@ -186,9 +178,7 @@ impl KeyringDocument {
             if terms.len() >= TERMS {
                 return Err(KeyringEntryError::Full);
             }
-            let is_replaced = |term: &&mut KeyringEntry| {
-                purpose != KeyPurpose::Federation && term.purpose == purpose && term.state == KeyState::Active
-            };
+            let is_replaced = |term: &&mut KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
             for term in terms.iter_mut().filter(is_replaced) {
                 (term.state, term.since) = (KeyState::Retiring, now);
             }
@@ -197,14 +187,13 @@ impl KeyringDocument {
         Ok(self.next(own, terms))
     }
 
-    /// Returns the successor of this document, whose hash is `own`, without the retiring key or federation key `id`.
+    /// Returns the successor of this document, whose hash is `own`, without the retiring key `id`.
     ///
     /// # Errors
-    /// The keyring does not contain the key, or the key is active and has another purpose.
+    /// The keyring does not contain the key, or the key is active.
     pub fn without_term(&self, own: Digest, id: KeyId) -> Result<Self, KeyringEntryError> {
         let mut terms = self.terms.clone();
-        let is_kept = |term: &KeyringEntry| term.state == KeyState::Active && term.purpose != KeyPurpose::Federation;
-        terms.retain(|term| term.id != id || is_kept(term));
+        terms.retain(|term| term.id != id || term.state == KeyState::Active);
         if terms.len() == self.terms.len() {
             Err(KeyringEntryError::NotRetiring(id))
         } else {
@@ -281,10 +270,10 @@ impl KeyringDocument {
         (rest.is_empty() && read.mac_is_valid()).then_some(read)
     }
 
-    /// Returns whether the rules are met: one active key for each purpose of [`KeyPurpose::SINGLE`], no duplicate key, no
-    /// retiring federation key, and a hash of each previous document, up to the maximum.
+    /// Returns whether the rules are met: one active key for each purpose, no duplicate key, and a hash of each previous
+    /// document, up to the maximum.
     fn mac_is_valid(&self) -> bool {
-        let one_active = KeyPurpose::SINGLE.into_iter().all(|purpose| {
+        let one_active = KeyPurpose::ALL.into_iter().all(|purpose| {
             let active = |term: &&KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
             self.terms.iter().filter(active).count() == 1
         });
@@ -292,7 +281,6 @@ impl KeyringDocument {
             (1..).zip(&self.terms).all(|(after, term)| self.terms.iter().skip(after).all(|other| other.id != term.id));
         let before = usize::try_from(self.number.saturating_sub(1)).unwrap_or(usize::MAX);
         let all_earlier = self.number >= 1 && self.earlier.len() == before.min(EARLIER);
-        let no_retiring = self.retiring().all(|term| term.purpose != KeyPurpose::Federation);
-        one_active && no_retiring && no_key_twice && all_earlier && self.terms.len() <= TERMS
+        one_active && no_key_twice && all_earlier && self.terms.len() <= TERMS
     }
 }

@@ -1,16 +1,13 @@
 //! Rules of signing keys, their documents, and publication checks.
 
-use crate::support::digester::Hashes;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
-use vault_core::digest::{Digest, RowMac};
+use vault_core::entity::DocumentSecret;
 use vault_core::federation::{
-    FederationIssuer, FederationKey, FederationKeyError, FederationKeySet, FederationKeyState, Jwk, PublicationFailure,
-    PublishedDocuments, StoredFederationKey, check_publication, key_set_document,
+    FederationIssuer, FederationKey, FederationKeyError, FederationKeyState, Jwk, PublicationChecks,
+    PublicationFailure, PublishedDocuments, SigningKeyChange, SigningKeys, check_publication, key_set_document,
 };
-use vault_core::id::KeyId;
-use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
 const HOUR: i64 = 60 * 60;
@@ -19,12 +16,12 @@ fn issuer() -> FederationIssuer {
     FederationIssuer::parse("https://vault.example.com").unwrap()
 }
 
-fn id(number: u128) -> KeyId {
-    KeyId::from_bytes(number.to_be_bytes())
-}
-
 fn jwk(number: u128) -> Jwk {
     Jwk::new(format!("{number:043}"), "n".repeat(342)).unwrap()
+}
+
+fn key(issuer: FederationIssuer, number: u128, now: Timestamp) -> FederationKey {
+    FederationKey::new(issuer, jwk(number), DocumentSecret::from(secrecy::SecretString::from("private")), now)
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -43,8 +40,8 @@ enum Step {
     Check,
     /// Time passes, and then the due changes are made.
     Pass(i64),
-    /// The row of the current key is damaged.
-    Damage,
+    /// A restore, which keeps the keys that are not next.
+    Restore,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -56,7 +53,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<bool>().prop_map(Step::Publish),
         3 => Just(Step::Check),
         6 => seconds.prop_map(Step::Pass),
-        1 => Just(Step::Damage),
+        1 => Just(Step::Restore),
     ];
     prop::collection::vec(step, 1..60)
 }
@@ -65,93 +62,83 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Default)]
 struct World {
     now: i64,
-    keys: Vec<FederationKey>,
-    damaged: usize,
+    keys: SigningKeys,
+    checks: PublicationChecks,
     is_published: bool,
-    /// Time of the last check that found each key.
-    found: Vec<(KeyId, i64)>,
+    /// Times at which checks found each key.
+    found: Vec<(String, i64)>,
     added: u128,
 }
 
 impl World {
-    fn set(&self) -> FederationKeySet {
-        FederationKeySet::new(&issuer(), self.keys.clone(), self.damaged == 0)
-    }
-
-    fn was_found(&self, key: &FederationKey) -> bool {
-        self.found.iter().any(|(id, seconds)| *id == key.id && self.now - seconds <= 15 * 60)
-    }
-
-    fn apply(&mut self, changed: Vec<FederationKey>) {
-        for after in changed {
-            let before = self.keys.iter_mut().find(|key| key.id == after.id).unwrap();
-            assert_eq!(after.version, before.version + 1);
-            assert!(after.state >= before.state, "a key does not return to an earlier state");
-            *before = after;
+    fn change(&mut self, change: SigningKeyChange) -> Result<(), FederationKeyError> {
+        let (after, actions) = self.keys.changed(&change, &self.checks, at(self.now))?;
+        assert_eq!(actions.is_empty(), after == self.keys);
+        for before in self.keys.all() {
+            let after = after.all().iter().find(|after| after.kid() == before.kid());
+            assert!(after.is_none_or(|after| after.state >= before.state), "a key does not return to an earlier state");
         }
-    }
-
-    fn some_key(&self, index: Index) -> Option<String> {
-        (!self.keys.is_empty()).then(|| index.get(&self.keys).jwk.kid().to_owned())
+        self.keys = after;
+        Ok(())
     }
 
     fn run(&mut self, step: &Step) {
-        let (set, now) = (self.set(), at(self.now));
+        let (before, issuer) = (self.keys.clone(), issuer());
+        let next = before.next(&issuer).map(|key| key.kid().to_owned());
         match step {
             Step::Add => {
                 self.added += 1;
-                match set.add(id(self.added), &issuer(), jwk(self.added), now) {
-                    Ok(key) => {
-                        self.keys.retain(|key| set.retired().all(|retired| retired.id != key.id));
-                        self.keys.push(key);
-                    }
-                    Err(FederationKeyError::NextExists(kid)) => assert_eq!(set.next().unwrap().jwk.kid(), kid),
-                    Err(error) => panic!("{error}"),
+                let key = key(issuer.clone(), self.added, at(self.now));
+                match self.change(SigningKeyChange::Add(key)) {
+                    Ok(()) => assert!(self.keys.all().iter().all(|key| key.state != FederationKeyState::Retired)),
+                    Err(error) => assert_eq!(error, FederationKeyError::NextExists(next.unwrap())),
                 }
             }
             Step::Remove(index) => {
-                let Some(kid) = self.some_key(*index) else { return };
-                match set.remove(&kid) {
-                    Ok(removed) => {
-                        assert_ne!(removed.state, FederationKeyState::Current);
-                        let removed = removed.id;
-                        self.keys.retain(|key| key.id != removed);
-                    }
+                if before.all().is_empty() {
+                    return;
+                }
+                let key = index.get(before.all());
+                let kid = key.kid().to_owned();
+                match self.change(SigningKeyChange::Remove { issuer, kid: kid.clone() }) {
+                    Ok(()) => assert_ne!(key.state, FederationKeyState::Current),
                     Err(error) => assert_eq!(error, FederationKeyError::Current(kid)),
                 }
             }
-            Step::PromoteNow => match set.promote(|_| false, true, now) {
-                Ok(changed) => self.apply(changed),
-                Err(error) => assert_eq!((error, set.next()), (FederationKeyError::NoNext, None)),
+            Step::PromoteNow => match self.change(SigningKeyChange::Promote { issuer, is_forced: true }) {
+                Ok(()) => assert!(next.is_some()),
+                Err(error) => assert_eq!((error, next), (FederationKeyError::NoNext, None)),
             },
             Step::Publish(is_published) => self.is_published = *is_published,
-            Step::Check if self.is_published => {
-                let found: Vec<_> = set.keys().iter().map(|key| (key.id, self.now)).collect();
-                let first = set.keys().iter().filter_map(|key| key.first_found(now)).collect();
+            Step::Check => {
+                let (keys, failure) = (self.keys.published(&issuer), PublicationFailure::KeyMissing);
+                let finding = |_: &FederationKey| (!self.is_published).then_some(failure);
+                self.checks = self.checks.after(self.keys.all(), &keys, finding, at(self.now));
+                let found = keys.iter().filter(|_| self.is_published).map(|key| (key.kid().to_owned(), self.now));
                 self.found.extend(found);
-                self.apply(first);
             }
-            Step::Check => {}
             Step::Pass(seconds) => {
                 self.now += seconds;
                 self.advance();
             }
-            Step::Damage => {
-                let before = self.keys.len();
-                self.keys.retain(|key| key.state != FederationKeyState::Current);
-                self.damaged += before - self.keys.len();
+            Step::Restore => {
+                let kept = before.all().iter().filter(|key| key.state != FederationKeyState::Next);
+                self.change(SigningKeyChange::Keep(kept.map(|key| key.jwk.clone()).collect())).unwrap();
+                assert_eq!(self.keys.next(&issuer), None);
             }
         }
     }
 
     fn advance(&mut self) {
-        let (set, now) = (self.set(), at(self.now));
-        let Ok(changed) = set.promote(|key| self.was_found(key), false, now) else { return };
-        let promoted = set.next().unwrap();
-        let day = promoted.published_at.is_some_and(|since| now.millis_since(since) >= 24 * HOUR * 1_000);
-        let nothing_signs = set.signing().is_none() && self.damaged == 0;
-        assert!((nothing_signs || day) && self.was_found(promoted), "{promoted:?}");
-        self.apply(changed);
+        let (issuer, nothing_signs) = (issuer(), self.keys.signing(&issuer()).is_none());
+        let Some(next) = self.keys.next(&issuer).map(|key| key.kid().to_owned()) else { return };
+        if self.change(SigningKeyChange::Promote { issuer, is_forced: false }).is_err() {
+            return;
+        }
+        let found: Vec<i64> = self.found.iter().filter(|(kid, _)| *kid == next).map(|(_, seconds)| *seconds).collect();
+        let day = found.iter().min().is_some_and(|first| self.now - first >= 24 * HOUR);
+        let recently = found.iter().max().is_some_and(|last| self.now - last <= 15 * 60);
+        assert!((nothing_signs || day) && recently, "{next}");
     }
 }
 
@@ -159,63 +146,20 @@ proptest! {
     /// After any steps, at most one key is next and one current. A replaced key stays in the set, which is published.
     #[test]
     fn each_state_has_one_key_after_any_steps(steps in steps()) {
-        let mut world = World::default();
+        let (mut world, issuer) = (World::default(), issuer());
         for step in &steps {
-            let signing = world.set().signing().cloned();
+            let signing = world.keys.signing(&issuer).cloned();
             world.run(step);
-            let set = world.set();
             for state in [FederationKeyState::Next, FederationKeyState::Current] {
-                prop_assert!(set.keys().iter().filter(|key| key.state == state).count() <= 1, "{:?}", state);
+                prop_assert!(world.keys.all().iter().filter(|key| key.state == state).count() <= 1, "{:?}", state);
             }
-            let replaced = signing.filter(|before| set.signing().is_some_and(|after| after.id != before.id));
+            let replaced = signing.filter(|before| {
+                world.keys.signing(&issuer).is_some_and(|after| after.kid() != before.kid())
+            });
             if let Some(replaced) = replaced {
-                prop_assert!(set.retired().any(|key| key.id == replaced.id));
+                prop_assert!(world.keys.published(&issuer).iter().any(|key| key.kid() == replaced.kid()));
             }
         }
-    }
-
-    /// The MAC covers every field of the key.
-    #[test]
-    fn mac_covers_every_field(number in 1..9_u128, time in 1..9_i64, field in 0..9) {
-        let key = FederationKey { active_at: Some(at(5)), ..FederationKey::new(id(1), issuer(), jwk(1), at(0)) };
-        let row = StoredFederationKey {
-            mac: key.sign(&Hashes),
-            key: key.clone(),
-            private_key: Blob::from_bytes(Vec::new()),
-            checked_at: None,
-            failure: None,
-        };
-        prop_assert!(row.mac_is_valid(&Hashes));
-        let other = match field {
-            0 => FederationKey { id: id(number + 1), ..key },
-            1 => FederationKey { issuer: FederationIssuer::parse("https://other.example.com").unwrap(), ..key },
-            2 => FederationKey { state: FederationKeyState::Current, ..key },
-            3 => FederationKey { jwk: jwk(number + 1), ..key },
-            4 => FederationKey { created_at: at(time), ..key },
-            5 => FederationKey { published_at: Some(at(time)), ..key },
-            6 => FederationKey { active_at: None, retired_at: key.active_at, ..key },
-            7 => FederationKey { retired_at: Some(at(time)), ..key },
-            _ => FederationKey { version: key.version + time, ..key },
-        };
-        let tampered = StoredFederationKey { key: other, ..row.clone() };
-        prop_assert!(!tampered.mac_is_valid(&Hashes));
-        let mac = RowMac { code: Digest::from_bytes([7; 32]), ..row.mac };
-        let tampered = StoredFederationKey { mac, ..row.clone() };
-        prop_assert!(!tampered.mac_is_valid(&Hashes));
-        // The findings of checks grant nothing.
-        let checked = StoredFederationKey { checked_at: Some(at(time)), failure: Some(PublicationFailure::UnknownKey), ..row };
-        prop_assert!(checked.mac_is_valid(&Hashes));
-    }
-
-    /// A stored public key is parsed exactly as written, and no other text is accepted.
-    #[test]
-    fn public_keys_have_one_stored_form(kid in "[A-Za-z0-9_-]{43}", modulus in "[A-Za-z0-9_-]{342,683}", cut: Index) {
-        let key = Jwk::new(kid, modulus).unwrap();
-        let text = key.to_json();
-        prop_assert_eq!(Jwk::parse_stored(&text), Some(key));
-        let cut = cut.index(text.len());
-        prop_assert_eq!(Jwk::parse_stored(&text[..cut]), None);
-        prop_assert_eq!(Jwk::parse_stored(&format!("{} {}", &text[..cut], &text[cut..])), None);
     }
 
     /// The check passes for our own documents, and finds each changed, missing, retired and foreign key.
@@ -307,35 +251,15 @@ fn publication_check_compares_issuer_and_caching() {
 }
 
 #[test]
-fn newest_key_signs_after_restore() {
-    let current = |number, seconds| FederationKey {
-        state: FederationKeyState::Current,
-        active_at: Some(at(seconds)),
-        ..FederationKey::new(id(number), issuer(), jwk(number), at(0))
-    };
-    let set = FederationKeySet::new(&issuer(), [current(1, 10), current(2, 20), current(3, 15)], true);
-    assert_eq!(set.signing().map(|key| key.id), Some(id(2)));
-    let next = FederationKey { published_at: Some(at(0)), ..FederationKey::new(id(4), issuer(), jwk(4), at(0)) };
-    let keys = set.keys().iter().cloned().chain([next]);
-    let changed = FederationKeySet::new(&issuer(), keys, true).promote(|_| true, false, at(24 * HOUR)).unwrap();
-    let states: Vec<_> = changed.iter().map(|key| (key.id, key.state)).collect();
-    let expected = [
-        (id(4), FederationKeyState::Current),
-        (id(2), FederationKeyState::Retired),
-        (id(3), FederationKeyState::Retired),
-        (id(1), FederationKeyState::Retired),
-    ];
-    assert_eq!(states, expected);
-}
-
-#[test]
 fn keys_of_another_issuer_do_not_sign() {
     let other = FederationIssuer::parse("https://other.example.com").unwrap();
-    let key = FederationKey {
-        state: FederationKeyState::Current,
-        active_at: Some(at(0)),
-        ..FederationKey::new(id(1), other, jwk(1), at(0))
-    };
-    let set = FederationKeySet::new(&issuer(), [key], true);
-    assert_eq!((set.signing(), set.keys()), (None, &[][..]));
+    let changed = |keys: &SigningKeys, change| keys.changed(&change, &PublicationChecks::default(), at(0)).unwrap().0;
+    let keys = changed(&SigningKeys::default(), SigningKeyChange::Add(key(other.clone(), 1, at(0))));
+    let keys = changed(&keys, SigningKeyChange::Promote { issuer: other.clone(), is_forced: true });
+    assert_eq!((keys.signing(&issuer()), keys.of(&issuer())), (None, Vec::new()));
+    let promote = SigningKeyChange::Promote { issuer: issuer(), is_forced: true };
+    let refused = keys.changed(&promote, &PublicationChecks::default(), at(0));
+    assert_eq!(refused, Err(FederationKeyError::NoNext));
+    let both = changed(&keys, SigningKeyChange::Add(key(issuer(), 1, at(0))));
+    assert_eq!((both.of(&issuer()).len(), both.of(&other).len()), (1, 1));
 }

@@ -57,13 +57,12 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
                 let term = *index.get(last.terms());
                 match last.without_term(hash(last), term.id) {
                     Ok(next) => {
-                        assert!(term.state == KeyState::Retiring || term.purpose == KeyPurpose::Federation);
+                        assert_eq!(term.state, KeyState::Retiring);
                         dropped.push(term.id);
                         next
                     }
                     Err(error) => {
                         assert_eq!((term.state, error), (KeyState::Active, KeyringEntryError::NotRetiring(term.id)));
-                        assert_ne!(term.purpose, KeyPurpose::Federation);
                         continue;
                     }
                 }
@@ -81,13 +80,12 @@ proptest! {
         let (documents, dropped) = history(&changes, 10);
         for (number, document) in (1..).zip(&documents) {
             prop_assert_eq!(document.number(), number);
-            for purpose in KeyPurpose::SINGLE {
+            for purpose in KeyPurpose::ALL {
                 let active = document.active(purpose).unwrap();
                 prop_assert!(document.has(purpose, active.id));
                 let all = document.terms().iter().filter(|term| term.purpose == purpose && term.state == KeyState::Active);
                 prop_assert_eq!(all.count(), 1);
             }
-            prop_assert!(document.retiring().all(|term| term.purpose != KeyPurpose::Federation));
             let mut ids: Vec<KeyId> = document.terms().iter().map(|term| term.id).collect();
             ids.sort();
             ids.dedup();

@@ -42,7 +42,6 @@ enum Column {
     DatabaseKey,
     Password,
     Seed,
-    FederationKey,
     Entity(Kind),
 }
 
@@ -56,7 +55,6 @@ impl Column {
             Self::Keyring => "keyring",
             Self::Password => "password",
             Self::Seed => "seed",
-            Self::FederationKey => "federation key",
             Self::Entity(_) => "entity",
             Self::DataKey
             | Self::OrganizationKey
@@ -84,13 +82,14 @@ impl Column {
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password => "account.password",
             Self::Seed => "account.seed",
-            Self::FederationKey => "federation_key.private",
             Self::Entity(Kind::Organization) => "entity/organization",
             Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
             Self::Entity(Kind::Receiver) => "entity/receiver",
             Self::Entity(Kind::Issuer) => "entity/issuer",
             Self::Entity(Kind::IssuerKeys) => "entity/issuer_keys",
+            Self::Entity(Kind::SigningKeys) => "entity/signing_keys",
+            Self::Entity(Kind::PublicationChecks) => "entity/publication_checks",
             Self::Entity(Kind::SetAside) => "entity/set_aside",
         }
     }
@@ -106,7 +105,6 @@ impl Column {
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
-            Self::FederationKey => "federation_keys",
             Self::Entity(_) => "entities",
         }
     }
@@ -210,11 +208,6 @@ impl Context {
     pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
         let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
         Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
-    }
-
-    /// Returns the context of the private key of federation tokens, sealed by the instance key.
-    pub(crate) fn federation_key(instance: InstanceId, key: KeyId) -> Self {
-        Self::of_instance(Column::FederationKey, instance, *key.as_uuid())
     }
 
     /// Returns the context of an entity's document, sealed by the instance key.

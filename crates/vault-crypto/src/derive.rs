@@ -24,8 +24,6 @@ pub(crate) enum Label {
     Password,
     /// From the instance key: seals TOTP secrets.
     Seed,
-    /// From the instance key: seals the private keys of federation tokens.
-    FederationKey,
     /// From the instance key: seals the documents of entities.
     Entity,
     /// From the instance key or the look-up key: a keyed digest.
@@ -58,7 +56,6 @@ impl Label {
             Self::Keyring => ["keyring", ""],
             Self::Password => ["password sealing", ""],
             Self::Seed => ["passcode seed sealing", ""],
-            Self::FederationKey => ["federation key sealing", ""],
             Self::Entity => ["entity sealing", ""],
             Self::Digest(purpose) => ["digest/", purpose.label()],
             Self::OtherDigests => ["other digests", ""],

@@ -42,14 +42,11 @@ pub(crate) struct InstanceKeys {
     pub(crate) password: AeadKey,
     /// Seals TOTP secrets.
     pub(crate) seed: AeadKey,
-    /// Seals the private keys of federation tokens.
-    pub(crate) federation: AeadKey,
     /// Seals the documents of entities.
     pub(crate) entity: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
     unconfirmed_secrets: MacKey,
-    federation_key: MacKey,
     cursor: MacKey,
 }
 
@@ -63,12 +60,10 @@ impl InstanceKeys {
             keyring: Label::Keyring.sealing_key(key, id),
             password: Label::Password.sealing_key(key, id),
             seed: Label::Seed.sealing_key(key, id),
-            federation: Label::FederationKey.sealing_key(key, id),
             entity: Label::Entity.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
-            federation_key: code(DigestPurpose::FederationKey),
             cursor: code(DigestPurpose::Cursor),
         }
     }
@@ -123,7 +118,6 @@ impl InstanceKeys {
             DigestPurpose::AccountRights => Some(&self.account_grant),
             DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
             DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
-            DigestPurpose::FederationKey => Some(&self.federation_key),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,
         }
@@ -283,32 +277,6 @@ impl InstanceKeyring {
         let id = blob::sealing_key(blob).ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
         // The caller that read the blob has loaded the existing keys.
         self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
-    }
-
-    /// Returns the sealed keyring document of `current` with the first and without the second of these federation keys.
-    /// Ignores keys that are already added or dropped.
-    pub(crate) fn with_federation_keys(
-        &self,
-        entropy: &dyn Entropy,
-        current: &InstanceRecord,
-        (added, dropped): (&[KeyId], &[KeyId]),
-        now: Timestamp,
-    ) -> Result<Blob, SealError> {
-        let active = self.find(current.instance_key).ok_or_else(|| fault("the active instance key is not loaded"))?;
-        let opened = active.open_document(current.id, &current.keyring);
-        let mut document = opened.map_err(|error| does_not_open(&Context::keyring(current.id), error))?;
-        let has = |document: &Document, id: KeyId| document.content.has(KeyPurpose::Federation, id);
-        for id in dropped.iter().copied() {
-            if has(&document, id) {
-                document = Document::new(document.content.without_term(document.hash, id).map_err(fault)?);
-            }
-        }
-        let new: Vec<_> =
-            added.iter().filter(|id| !has(&document, **id)).map(|id| (KeyPurpose::Federation, *id)).collect();
-        if !new.is_empty() {
-            document = Document::new(document.content.with_terms(document.hash, &new, now).map_err(fault)?);
-        }
-        active.seal_document(entropy, current.id, &document.content).map_err(not_sealed)
     }
 
     /// Wraps a new instance key with the root key, which must be `root_key`.

@@ -5,7 +5,6 @@ use crate::blob::OpenError;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, no_entropy, not_sealed};
-use crate::federation::FederationSealing;
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -188,14 +187,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
                 self.secrets_open(*account, Some(&draft.password), &draft.seed)
             }
             InstanceRow::PendingSeed { account, pending, .. } => self.secrets_open(*account, None, &pending.seed),
-            InstanceRow::FederationKey(stored) => FederationSealing::new(Arc::clone(&self.keys)).check(stored),
             InstanceRow::Invitation(_) => Ok(()),
         }
-    }
-
-    fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError> {
-        let context = Context::federation_key(self.keys.instance(), key);
-        self.seal_again(&context, sealed, |keys| &keys.federation)
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {

@@ -58,7 +58,7 @@ impl Keyring {
         for purpose in InstanceKeyPurpose::ALL {
             keys.push(made.new_purpose_key(&*entropy, instance, purpose, now)?);
         }
-        let mut ids = [instance_key_id; KeyPurpose::SINGLE.len()];
+        let mut ids = [instance_key_id; KeyPurpose::ALL.len()];
         ids.iter_mut().skip(1).zip(&keys).for_each(|(id, key)| *id = key.id); // both in the order of purposes
         let document = KeyringDocument::first(ids, now);
         let record = InstanceRecord {

@@ -14,8 +14,8 @@
 //! | `TokenIssuer` | [`Keyring::token_issuer`] |
 //! | `PasscodeVerifier` | [`Keyring::passcodes`] |
 //! | `PasswordHasher` | [`Keyring::password_hasher`] |
-//! | `FederationKeySealer`, `FederationKeyVerifier` | [`Keyring::federation`] |
-//! | `FederationTokenSigner`, `FederationSigningKey` | [`FederationSigners::signer`] |
+//! | `FederationKeyImporter` | [`FederationKeys`] |
+//! | `FederationTokenSigner`, `FederationSigningKey` | [`FederationSigner`] |
 //!
 //! Primitives are private: the public API only seals, opens, issues and verifies complete objects. Every stored format
 //! carries its version and the id of its key and is bound to its place. A test vector pins each format, and every later
@@ -103,7 +103,7 @@ pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entity::EntityDocuments;
 pub use entropy::OsEntropy;
-pub use federation::{FederationCrypto, FederationSigner, FederationSigners};
+pub use federation::{FederationKeys, FederationSigner};
 pub use instance_key::{RewrappedInstance, rewrap_instance_key};
 pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use jwt::JwtVerifier;

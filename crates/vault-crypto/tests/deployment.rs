@@ -26,9 +26,9 @@ pub(crate) struct Deployment {
 
 /// One process, with the keys that there were when it was started.
 pub(crate) struct Process {
-    pub(crate) keyring: Keyring,
     pub(crate) environment: Environment,
     pub(crate) digester: Arc<dyn KeyedDigester>,
+    pub(crate) operations: Operations,
     pub(crate) accounts: Accounts,
     pub(crate) integrations: Integrations,
     pub(crate) keys: Keys,
@@ -126,8 +126,8 @@ impl Deployment {
                 crypto.list_opener,
                 operations.clone(),
             ),
-            operator: Operator::new(environment.clone(), tally, store.clone(), operations, crypto.sealer),
-            keyring,
+            operator: Operator::new(environment.clone(), tally, store.clone(), operations.clone(), crypto.sealer),
+            operations,
             environment,
             digester,
         }

@@ -8,19 +8,20 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::AuditAction;
+use vault_core::entity::{EntityKey, Kind};
 use vault_core::error::{Error, Refusal};
 use vault_core::federation::{
-    FederationAudience, FederationClaims, FederationIssuer, FederationKey, FederationKeyError, FederationKeyState,
-    FederationSubject, PublicationFailure, PublishedDocuments, StoredFederationKey,
+    FederationAudience, FederationClaims, FederationIssuer, FederationKeyError, FederationKeyState, FederationSubject,
+    PublicationFailure, PublishedDocuments,
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Clock as _, FederationKeyRepository as _, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
+    Clock as _, EntityRow, Event, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
     TokenVerifier as _,
 };
-use vault_core::usecase::federation::{FederationCrypto, FederationPublisher, PublishedKeys};
+use vault_core::usecase::federation::{FederationPublisher, PublishedKeys};
 use vault_core::usecase::{Federation, RowFinding, Violation};
-use vault_crypto::{FederationSigner, JwtVerifier};
+use vault_crypto::{FederationKeys, FederationSigner, JwtVerifier};
 
 const KEYS: &str = include_str!("vectors/rsa.txt");
 const HOUR: i64 = 60 * 60;
@@ -44,9 +45,22 @@ struct Replica {
 }
 
 impl Deployment {
-    async fn row(&self, kid: &str) -> StoredFederationKey {
-        let rows = self.store.federation_keys().await.unwrap();
-        rows.into_iter().flatten().find(|row| row.key.jwk.kid() == kid).unwrap()
+    /// Returns the document of signing keys.
+    fn row(&self) -> EntityRow {
+        let mut found = None;
+        self.store.tamper_with_entities(|rows| {
+            found = rows.values().find(|row| row.key.kind == Kind::SigningKeys).cloned();
+        });
+        found.unwrap()
+    }
+
+    /// Replaces the documents of signing keys by this one, and lets a second pass.
+    fn put_back(&self, row: EntityRow) {
+        self.store.tamper_with_entities(|rows| {
+            rows.retain(|(_, kind, _), _| *kind != Kind::SigningKeys.as_str());
+            rows.insert(row.key.order(), row);
+        });
+        self.clock.advance_seconds(1);
     }
 
     fn claims(&self) -> FederationClaims {
@@ -64,13 +78,17 @@ impl Deployment {
 impl Replica {
     async fn start(deployment: &Deployment) -> Self {
         let process = deployment.start().await;
-        let (crypto, digester) = (process.keyring.federation(), process.digester.clone());
-        let signer = Arc::new(crypto.signers.signer(issuer()));
-        let with = FederationCrypto { sealer: crypto.sealer, verifier: crypto.verifier, digester };
-        let federation = Federation::new(process.environment.clone(), deployment.store.clone(), with);
+        let signer = Arc::new(FederationSigner::new(issuer()));
+        let operations = process.operations.clone();
+        let federation = Federation::new(process.environment.clone(), operations, Arc::new(FederationKeys));
         let published = Arc::new(PublishedKeys::new(issuer()));
         let publisher = FederationPublisher::new(federation.clone(), published.clone(), Some(signer.clone()));
         Self { process, federation, publisher, published, signer }
+    }
+
+    async fn states(&self) -> Vec<(String, FederationKeyState)> {
+        let keys = self.federation.status(&issuer()).await.unwrap().keys;
+        keys.into_iter().map(|key| (key.kid().to_owned(), key.state)).collect()
     }
 
     async fn add(&self, name: &str) -> String {
@@ -144,7 +162,7 @@ async fn first_key_signs_when_its_publication_was_found() {
     replica.minute(&website).await;
     assert!(replica.sign(&deployment).await.is_none(), "providers cannot read it");
     let status = replica.federation.status(&issuer()).await.unwrap();
-    assert_eq!(status.keys[0].failure, Some(PublicationFailure::Unreachable));
+    assert_eq!(status.checks.of(&kid).unwrap().failure, Some(PublicationFailure::Unreachable));
     website.copy(&replica.published);
     deployment.clock.advance_seconds(15 * 60);
     replica.minute(&website).await;
@@ -190,16 +208,11 @@ async fn rotation_on_three_replicas_fails_no_exchange() {
     }
     assert_eq!(signed_by, [first.clone(), second.clone()]);
     assert_eq!(replicas[0].published().await, [second.clone(), first.clone()]);
-    assert_eq!(deployment.row(&first).await.key.state, FederationKeyState::Retired);
+    assert_eq!(replicas[0].states().await[1], (first, FederationKeyState::Retired));
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyPromoted), 2);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRetired), 1);
-    // The replaced key is removed with the next addition, and SQL cannot restore it.
-    let replaced = deployment.row(&first).await;
+    // The replaced key is removed with the next addition.
     let third = replicas[1].add("accepted/4096").await;
-    deployment.clock.advance_seconds(1);
-    assert_eq!(replicas[0].published().await, [third.clone(), second.clone()]);
-    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(replaced.key.id, replaced)));
-    deployment.clock.advance_seconds(1);
     assert_eq!(replicas[0].published().await, [third, second]);
     assert_eq!(deployment.events.recorded(AuditAction::FederationKeyRemoved), 1);
 }
@@ -225,7 +238,7 @@ async fn leaked_key_is_replaced_immediately_and_removed_on_all_replicas() {
     let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
     let mut other = Replica::start(&deployment).await;
     assert_eq!(other.published().await.len(), 2);
-    let before = deployment.row(&first).await;
+    let before = deployment.row();
     let early = replica.federation.promote_key(&issuer(), false).await;
     assert!(
         matches!(early, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NotRead(kid)))) if kid == second)
@@ -246,9 +259,12 @@ async fn leaked_key_is_replaced_immediately_and_removed_on_all_replicas() {
     assert!(matches!(again, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::NoNext)))));
     let current = replica.federation.remove_key(&issuer(), &second).await;
     assert!(matches!(current, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Current(_))))));
-    // Only the keyring makes a key valid, so SQL cannot restore the row.
-    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(before.key.id, before)));
-    deployment.clock.advance_seconds(1);
+    // SQL cannot restore the key: all keys of an earlier document are refused, until an operator adds one.
+    let newest = deployment.row();
+    deployment.put_back(before);
+    assert_eq!(replica.published().await, [""; 0]);
+    assert!(replica.sign(&deployment).await.is_none());
+    deployment.put_back(newest);
     assert_eq!(replica.published().await, [second]);
 }
 
@@ -270,118 +286,70 @@ async fn command_races_automatic_promotion_without_a_second_current_key() {
         };
         advanced.unwrap();
         assert!(promoted.is_ok() || matches!(promoted, Err(Error::Refused(Refusal::FederationKey(_)))));
-        let rows = deployment.store.federation_keys().await.unwrap();
-        let current = rows.iter().flatten().filter(|row| row.key.state == FederationKeyState::Current);
-        assert_eq!(current.count(), 1);
+        let states = replica.states().await;
+        assert_eq!(states.iter().filter(|(_, state)| *state == FederationKeyState::Current).count(), 1);
     }
 }
 
-/// A key that SQL inserts or changes, and a removed key that SQL restores, is neither published nor used, and the integrity
-/// check names its row.
+/// Keys of a document that SQL inserts, changes, moves or restores are neither published nor used, and the integrity check
+/// names its row. The next addition replaces it.
 #[tokio::test]
-async fn rows_changed_by_sql_are_neither_published_nor_used() {
-    let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
-    assert_eq!(replica.findings().await, []);
-    let (current, next) = (deployment.row(&first).await, deployment.row(&second).await);
-    let issuer_of = |text: &str| FederationIssuer::parse(text).unwrap();
-    let changed = |key: FederationKey| StoredFederationKey { key, ..next.clone() };
+async fn documents_changed_by_sql_are_neither_published_nor_used() {
+    let deployment = Deployment::seeded(1).await;
+    let mut replica = Replica::start(&deployment).await;
+    replica.add("accepted/2048").await;
+    let added = deployment.row();
+    let kid = replica.federation.promote_key(&issuer(), true).await.unwrap().0;
+    let newest = deployment.row();
     let attacker = Deployment::seeded(2).await;
-    let own = Replica::start(&attacker).await;
-    let own = attacker.row(&own.add("accepted/4096").await).await;
+    Replica::start(&attacker).await.add("accepted/4096").await;
+    let own = attacker.row();
+    let moved = EntityKey { id: own.key.id, ..newest.key };
     let tampered = [
-        // The attacker's own public key: with its own row, and in a row of the vault.
-        StoredFederationKey { mac: next.mac, ..own.clone() },
         own.clone(),
-        changed(FederationKey { jwk: own.key.jwk.clone(), ..next.key.clone() }),
-        // Another state, issuer and time.
-        changed(FederationKey { state: FederationKeyState::Current, ..next.key.clone() }),
-        changed(FederationKey { issuer: issuer_of("https://other.example.com"), ..next.key.clone() }),
-        changed(FederationKey { published_at: Some(next.key.created_at.plus_seconds(-24 * HOUR)), ..next.key.clone() }),
-        // The private key of another row.
-        StoredFederationKey { private_key: current.private_key.clone(), ..next.clone() },
-        StoredFederationKey { private_key: own.private_key.clone(), ..next.clone() },
+        EntityRow { key: newest.key, ..own },
+        EntityRow { key: moved, ..newest.clone() },
+        EntityRow { version: newest.version + 1, ..newest.clone() },
+        EntityRow { sealed: added.sealed.clone(), ..newest.clone() },
+        added,
     ];
     for (number, row) in tampered.into_iter().enumerate() {
-        let id = row.key.id;
-        deployment.store.tamper_with_federation_keys(|rows| {
-            rows.retain(|_, row| row.key.jwk.kid() == first);
-            rows.insert(id, row);
-        });
-        deployment.clock.advance_seconds(1);
-        assert_eq!(replica.published().await, std::slice::from_ref(&first), "{number}");
-        assert_eq!(replica.sign(&deployment).await.unwrap().0, first, "{number}");
-        let findings = replica.findings().await;
-        assert_eq!(findings.len(), 1, "{number}: {findings:?}");
-        assert_eq!((findings[0].table, findings[0].id.clone()), ("federation_keys", id.to_string()), "{number}");
+        let (id, events) = (row.key.id.to_string(), deployment.events.events().len());
+        deployment.put_back(row);
+        assert_eq!(replica.published().await, [""; 0], "{number}");
+        assert_eq!(replica.published().await, [""; 0], "{number}");
+        assert!(replica.sign(&deployment).await.is_none(), "{number}");
+        let event = Event::IntegrityFailure { table: "entities", id: id.clone() };
+        let emitted = deployment.events.events()[events..].iter().filter(|emitted| **emitted == event).count();
+        assert_eq!(emitted, 1, "{number}: it is reported once");
+        let found: Vec<_> = replica.findings().await.into_iter().map(|finding| (finding.table, finding.id)).collect();
+        assert!(found.contains(&("entities", id)), "{number}: {found:?}");
+        deployment.put_back(newest.clone());
+        assert_eq!(replica.published().await, std::slice::from_ref(&kid), "{number}");
+        assert_eq!(replica.findings().await, [], "{number}");
     }
 
-    // A removed key.
-    deployment.store.tamper_with_federation_keys(|rows| {
-        rows.retain(|_, row| row.key.jwk.kid() == first);
-        rows.insert(next.key.id, next.clone());
-    });
-    replica.federation.remove_key(&issuer(), &second).await.unwrap();
-    let restored = next.clone();
-    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(restored.key.id, restored)));
-    deployment.clock.advance_seconds(1);
-    assert_eq!(replica.published().await, [first]);
+    // A deleted document is no finding of the server, which has no key then, but one of the integrity check.
+    deployment.store.tamper_with_entities(|rows| rows.retain(|(_, kind, _), _| *kind != Kind::SigningKeys.as_str()));
+    assert_eq!(replica.published().await, [""; 0]);
     let findings = replica.findings().await;
-    assert_eq!(findings.len(), 1);
-    assert!(matches!(findings[0].violation, Violation::Sealed { .. }), "{findings:?}");
-    assert_eq!(findings[0].id, next.key.id.to_string());
-}
+    assert!(findings.iter().any(|finding| matches!(finding.violation, Violation::Deleted { .. })), "{findings:?}");
 
-/// A current key whose row is damaged does not count as absent: the next key still waits for a day.
-#[tokio::test]
-async fn damaged_current_key_promotes_no_key_early() {
-    let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
-    let id = deployment.row(&first).await.key.id;
-    deployment.store.tamper_with_federation_keys(|rows| {
-        rows.get_mut(&id).unwrap().key.version += 1;
-    });
-    deployment.clock.advance_seconds(HOUR);
-    replica.minute(&website).await;
-    assert!(replica.sign(&deployment).await.is_none());
-    deployment.store.tamper_with_federation_keys(|rows| drop(rows.remove(&id)));
-    deployment.clock.advance_seconds(HOUR);
-    replica.minute(&website).await;
-    assert!(replica.sign(&deployment).await.is_none(), "a deleted row is not an absent key either");
-    deployment.clock.advance_seconds(23 * HOUR);
-    replica.minute(&website).await;
-    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
-}
-
-#[tokio::test]
-async fn restored_second_current_key_is_found_and_the_newest_signs() {
-    let (deployment, mut replica, website, [first, second]) = with_two_keys().await;
-    let old = deployment.row(&first).await;
-    for _ in 0..2 {
-        deployment.clock.advance_seconds(24 * HOUR);
-        replica.minute(&website).await;
-    }
-    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
-    // The row of a key that the keyring names, in an earlier state with a valid MAC.
-    deployment.store.tamper_with_federation_keys(|rows| drop(rows.insert(old.key.id, old.clone())));
-    deployment.clock.advance_seconds(1);
-    replica.published().await;
-    assert_eq!(replica.sign(&deployment).await.unwrap().0, second);
-    let findings = replica.findings().await;
-    let other = deployment.row(&second).await.key.id.to_string();
-    let violation = Violation::SameState { other };
-    assert_eq!(findings, [RowFinding { table: "federation_keys", id: old.key.id.to_string(), violation }]);
+    deployment.put_back(EntityRow { version: newest.version + 1, ..newest });
+    let other = replica.add("accepted/3072").await;
+    assert_eq!(replica.published().await, [other]);
+    assert_eq!(replica.findings().await, []);
 }
 
 #[tokio::test]
 async fn keys_survive_a_rotation_of_the_instance_key() {
     let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
-    let before = deployment.row(&first).await;
+    let before = deployment.row();
     let rotation = replica.process.keys.rotate_instance().await.unwrap();
     while rotation.step().await.unwrap().is_some() {}
     let end = rotation.finish().await.unwrap().unwrap();
     assert_eq!((end.destroyed.len(), end.kept.len()), (1, 0));
-    let after = deployment.row(&first).await;
-    assert_ne!(before.mac.key, after.mac.key);
-    assert_ne!(before.private_key.key(), after.private_key.key());
+    assert_ne!(before.sealed.key(), deployment.row().sealed.key());
     let mut fresh = Replica::start(&deployment).await;
     deployment.clock.advance_seconds(1);
     for replica in [&mut replica, &mut fresh] {
@@ -399,7 +367,8 @@ async fn keys_survive_a_rotation_of_the_instance_key() {
 #[tokio::test]
 async fn restore_keeps_only_keys_that_are_still_published() {
     let (deployment, mut replica, _, [first, second]) = with_two_keys().await;
-    let kept = deployment.row(&first).await.key.jwk;
+    let keys = replica.federation.status(&issuer()).await.unwrap().keys;
+    let kept = keys.into_iter().find(|key| key.kid() == first).unwrap().jwk;
     assert_eq!(replica.federation.retire_others(&[kept]).await.unwrap(), std::slice::from_ref(&second));
     deployment.clock.advance_seconds(1);
     assert_eq!(replica.published().await, std::slice::from_ref(&first));
@@ -408,12 +377,13 @@ async fn restore_keeps_only_keys_that_are_still_published() {
     assert_eq!(replica.published().await, [""; 0]);
     assert!(replica.sign(&deployment).await.is_none());
     // They are listed until they are removed, or another key is added.
-    let status = replica.federation.status(&issuer()).await.unwrap();
-    assert_eq!((status.keys.len(), status.unpublished.len()), (0, 2));
+    let retired = |states: Vec<(String, FederationKeyState)>| {
+        states.into_iter().filter(|(_, state)| *state == FederationKeyState::Retired).count()
+    };
+    assert_eq!(retired(replica.states().await), 2);
     let leaked = replica.federation.add_key(&issuer(), &pem("accepted/2048")).await;
     assert!(matches!(leaked, Err(Error::Refused(Refusal::FederationKey(FederationKeyError::Known(_))))));
     replica.federation.remove_key(&issuer(), &second).await.unwrap();
     let third = replica.add("accepted/4096").await;
-    let status = replica.federation.status(&issuer()).await.unwrap();
-    assert_eq!((status.keys[0].key.jwk.kid(), status.keys.len(), status.unpublished.len()), (&*third, 1, 0));
+    assert_eq!(replica.states().await, [(third, FederationKeyState::Next)]);
 }

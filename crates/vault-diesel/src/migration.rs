@@ -22,7 +22,7 @@ macro_rules! migrations {
     };
 }
 
-migrations!["0001_orgvault", "0002_federation_keys"];
+migrations!["0001_orgvault"];
 
 /// The newest migration that servers of the previous build cannot run with. Each later one only adds tables, indexes
 /// and optional columns.

@@ -32,25 +32,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    federation_keys (id) {
-        id -> crate::stored::Id,
-        issuer -> Text,
-        state -> Text,
-        jwk -> Text,
-        private_key -> Binary,
-        created_at -> BigInt,
-        published_at -> Nullable<BigInt>,
-        active_at -> Nullable<BigInt>,
-        retired_at -> Nullable<BigInt>,
-        version -> BigInt,
-        mac -> Binary,
-        mac_key_id -> crate::stored::Id,
-        checked_at -> Nullable<BigInt>,
-        failure -> Nullable<Text>,
-    }
-}
-
-diesel::table! {
     directory (address) {
         address -> Binary,
         organization_id -> crate::stored::Id,

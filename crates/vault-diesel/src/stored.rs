@@ -19,7 +19,6 @@ use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
-use vault_core::federation::{FederationIssuer, FederationKeyState, Jwk};
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, IssuerId, KeyId,
     OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
@@ -300,9 +299,6 @@ macro_rules! text_forms {
 
 text_forms! {
     AccountState => Self::parse;
-    FederationIssuer => |text: &str| Self::parse(text).ok();
-    FederationKeyState => Self::parse;
-    Jwk => Self::parse_stored;
     CredentialType => Self::parse;
     InstanceKeyPurpose => Self::parse;
     KeyState => Self::parse;

@@ -25,20 +25,16 @@ macro_rules! on_all_stores {
 }
 
 on_all_stores! {
-    signing_keys_change_only_in_version_read:
-        signing_keys_change_only_in_version_read_in_memory,
-        signing_keys_change_only_in_version_read_on_sqlite,
-        signing_keys_change_only_in_version_read_on_postgres;
-    signing_keys_change_with_the_keyring:
-        signing_keys_change_with_the_keyring_in_memory,
-        signing_keys_change_with_the_keyring_on_sqlite,
-        signing_keys_change_with_the_keyring_on_postgres;
-    findings_of_publication_checks_are_recorded_once:
-        findings_of_publication_checks_are_recorded_once_in_memory,
-        findings_of_publication_checks_are_recorded_once_on_sqlite,
-        findings_of_publication_checks_are_recorded_once_on_postgres;
-    signing_keys_move_to_the_next_instance_key:
-        signing_keys_move_to_the_next_instance_key_in_memory,
-        signing_keys_move_to_the_next_instance_key_on_sqlite,
-        signing_keys_move_to_the_next_instance_key_on_postgres;
+    signing_keys_change_one_after_the_other:
+        signing_keys_change_one_after_the_other_in_memory,
+        signing_keys_change_one_after_the_other_on_sqlite,
+        signing_keys_change_one_after_the_other_on_postgres;
+    signing_keys_that_were_put_back_are_not_used:
+        signing_keys_that_were_put_back_are_not_used_in_memory,
+        signing_keys_that_were_put_back_are_not_used_on_sqlite,
+        signing_keys_that_were_put_back_are_not_used_on_postgres;
+    publication_checks_are_recorded_once:
+        publication_checks_are_recorded_once_in_memory,
+        publication_checks_are_recorded_once_on_sqlite,
+        publication_checks_are_recorded_once_on_postgres;
 }

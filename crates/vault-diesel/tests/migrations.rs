@@ -13,7 +13,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 19] = [
+const SHARED: [&str; 18] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -23,7 +23,6 @@ const SHARED: [&str; 19] = [
     "directory",
     "enrolment_codes",
     "event_position",
-    "federation_keys",
     "global_lookups",
     "instance",
     "instance_keys",

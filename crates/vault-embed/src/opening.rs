@@ -232,7 +232,6 @@ impl Opening {
             adapter: opened.store,
             pool,
             anchors: keyring.anchors(),
-            federation: keyring.federation(),
             anchored: None,
             maintenance: None,
             file: database.file().map(Arc::from),

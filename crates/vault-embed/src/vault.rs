@@ -13,9 +13,7 @@ use vault_core::port::{
     Rewrapper, Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
-use vault_crypto::{
-    Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, FederationCrypto, HashingPool,
-};
+use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
 use vault_diesel::{
     CopyError, Distribution, DistributionError, Migration, ServerLock, SqliteKey, Store, StoreLoad, StorePorts,
     check_pages,
@@ -40,7 +38,6 @@ pub struct OpenVault {
     pub(crate) adapter: Store,
     pub(crate) pool: Arc<HashingPool>,
     pub(crate) anchors: Anchors,
-    pub(crate) federation: FederationCrypto,
     pub(crate) anchored: Option<Arc<Anchored>>,
     pub(crate) maintenance: Option<Arc<Maintenance>>,
     /// Embedded database file.

@@ -5,15 +5,13 @@
 
 use crate::vault::{OpenVault, Ports};
 use std::sync::Arc;
-use vault_core::federation::FederationIssuer;
 use vault_core::operation::Operations;
 use vault_core::port::{EventCarrier, Opener};
-use vault_core::usecase::federation::FederationCrypto;
 use vault_core::usecase::{
     Accounts, Activations, AuditReader, Federation, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys,
     Notifier, Operator, Receivers, Vault,
 };
-use vault_crypto::FederationSigner;
+use vault_crypto::FederationKeys;
 use vault_diesel::Store;
 
 /// Number of rows that one transaction of a rotation moves on PostgreSQL.
@@ -119,19 +117,7 @@ impl OpenVault {
 impl OpenVault {
     /// Returns the context of operators and servers for signing keys.
     pub fn federation(&self) -> Federation {
-        let ports = &self.ports;
-        let crypto = FederationCrypto {
-            sealer: self.federation.sealer.clone(),
-            verifier: self.federation.verifier.clone(),
-            digester: ports.digester.clone(),
-        };
-        Federation::new(ports.environment.clone(), ports.store.federation.clone(), crypto)
-    }
-
-    /// Returns the signer of federation tokens of `issuer`, which has no key until one is selected. Only a process with the
-    /// activation listener requires one.
-    pub fn federation_signer(&self, issuer: FederationIssuer) -> FederationSigner {
-        self.federation.signers.signer(issuer)
+        Federation::new(self.ports.environment.clone(), self.ports.operations(), Arc::new(FederationKeys))
     }
 }
 

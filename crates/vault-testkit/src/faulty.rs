@@ -13,7 +13,6 @@ use vault_core::audit::{
     UnsealedEntry,
 };
 use vault_core::digest::Digest;
-use vault_core::federation::StoredFederationKey;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
@@ -203,11 +202,6 @@ ports! {
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
         recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
         existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;
-    }
-    FederationKeyRepository {
-        federation_keys() -> Vec<Result<StoredFederationKey, String>>;
-        change_federation_keys(command: ChangeFederationKeys) -> bool;
-        record_publication(checks: Vec<RecordPublication>) -> bool;
     }
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;

@@ -4,7 +4,6 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
-mod federation;
 mod inspection;
 mod instance_rotation;
 mod invitation;
@@ -31,10 +30,9 @@ use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheck
 use vault_core::credential::{CheckRound, CredentialUse};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::entity::Index;
-use vault_core::federation::StoredFederationKey;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
-    AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId,
+    AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, OrganizationId, SessionId,
 };
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
@@ -77,7 +75,6 @@ struct State {
     restore_epoch: u64,
     instance_keys: Vec<InstanceKeyRecord>,
     retiring_instance_keys: Vec<RetiringInstanceKey>,
-    federation_keys: BTreeMap<KeyId, StoredFederationKey>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     invitations: BTreeMap<AccountId, InvitationRow>,
@@ -277,6 +274,14 @@ impl MemoryStore {
         state.entities.values_mut().find(|row| row.key.id == *id.as_uuid()).map(change).is_some()
     }
 
+    /// Changes the rows of entities, as an attacker with write access to the database might.
+    pub fn tamper_with_entities(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<(OrganizationId, &'static str, Uuid), EntityRow>),
+    ) {
+        change(&mut lock(&self.inner).state.entities);
+    }
+
     /// Deletes all rows of a kind, as an attacker with write access to the database might.
     pub fn delete_rows(&self, row: RecordedRow) {
         let state = &mut lock(&self.inner).state;
@@ -288,7 +293,8 @@ impl MemoryStore {
             | RecordedRow::Integration
             | RecordedRow::Namespace
             | RecordedRow::Receiver
-            | RecordedRow::Issuer => {
+            | RecordedRow::Issuer
+            | RecordedRow::SigningKeys => {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
         }

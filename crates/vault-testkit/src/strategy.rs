@@ -27,7 +27,6 @@ use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 #[cfg(doc)]
 use vault_core::federation::FederationIssuer;
-use vault_core::federation::{FederationKeyState, Jwk, PublicationFailure};
 use vault_core::id::*;
 #[cfg(doc)]
 use vault_core::identity::TrustRequest;
@@ -93,10 +92,6 @@ names! {
     delivery_failure: DeliveryFailure = DeliveryFailure::ALL;
     /// All events.
     event_kind: EventKind = EventKind::ALL;
-    /// All states of signing keys.
-    federation_key_state: FederationKeyState = FederationKeyState::ALL;
-    /// All findings of publication checks.
-    publication_failure: PublicationFailure = PublicationFailure::ALL;
     /// All key states.
     key_state: KeyState = [KeyState::Active, KeyState::Retiring];
 }
@@ -377,12 +372,6 @@ pub fn overlap() -> impl Strategy<Value = Overlap> {
 pub fn integration_token() -> impl Strategy<Value = String> {
     let generate = |seed| IntegrationToken::generate(&SeededEntropy::seeded(seed)).unwrap();
     any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
-}
-
-/// Generates public signing keys of 2,048 to 4,096 bits.
-pub fn jwk() -> impl Strategy<Value = Jwk> {
-    let modulus = prop_oneof!["[A-Za-z0-9_-]{342}", "[A-Za-z0-9_-]{683}", "[A-Za-z0-9_-]{343,682}"];
-    ("[A-Za-z0-9_-]{43}", modulus).prop_map(|(kid, modulus)| Jwk::new(kid, modulus).unwrap())
 }
 
 /// Generates the text of an [`EnrolmentCode`].

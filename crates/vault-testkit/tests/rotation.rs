@@ -55,10 +55,6 @@ impl InstanceRewrapper for NoInstanceKeys {
         Ok(Vec::new())
     }
 
-    fn federation_key(&self, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
-        none()
-    }
-
     fn keyring_without(&self, _: &InstanceRecord, _: KeyId) -> Result<Blob, SealError> {
         none()
     }

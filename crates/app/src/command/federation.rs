@@ -12,7 +12,7 @@ use vault_cli::output::{Output, table};
 use vault_cli::secret_file;
 use vault_cli::text::{counted, rfc3339};
 use vault_core::federation::{
-    FederationIssuer, FederationKey, FederationKeySet, PublicationFailure, StoredFederationKey,
+    CheckedKey, FederationIssuer, FederationKey, FederationKeyState, PublicationFailure, SETTLED_SECONDS,
 };
 use vault_core::usecase::federation::{FederationStatus, PublicationReport};
 use vault_embed::OpenVault;
@@ -28,7 +28,7 @@ struct ShownStatus {
     keys: Vec<ShownKey>,
     /// Findings of the publication check.
     findings: Vec<ShownFinding>,
-    /// IDs of damaged rows.
+    /// IDs of damaged documents.
     damaged: Vec<String>,
     /// Number of keys of other issuers.
     keys_of_other_issuers: usize,
@@ -125,14 +125,9 @@ async fn status(
     let status = federation.status(issuer).await?;
     let findings =
         report.findings.iter().map(|(failure, kid)| ShownFinding { finding: failure.as_str(), key: kid.clone() });
-    let published = status.keys.iter().map(|row| ShownKey {
-        checked_at: row.checked_at.map(rfc3339),
-        finding: row.failure.map(PublicationFailure::as_str),
-        ..shown(&row.key, published(row))
-    });
     let shown = ShownStatus {
         issuer: issuer.to_string(),
-        keys: published.chain(status.unpublished.iter().map(|key| shown(key, "no".to_owned()))).collect(),
+        keys: status.keys.iter().map(|key| shown(key, status.checks.of(key.kid()))).collect(),
         findings: findings.collect(),
         damaged: status.damaged.clone(),
         keys_of_other_issuers: status.others,
@@ -146,7 +141,8 @@ async fn status(
     let mut text = table(&["ISSUER", "KEY", "STATE", "SINCE", "PUBLISHED"], &rows);
     for id in &status.damaged {
         text += &format!(
-            "\nRow {id} of table federation_keys is damaged or was added outside the service. It is not used.\n"
+            "\nDocument {id} in table entities is damaged, or was put back outside the service. Its signing keys are neither \
+             published nor used. The next `orgvault federation key add` replaces it.\n"
         );
     }
     if status.others > 0 {
@@ -159,23 +155,26 @@ async fn status(
     }
 }
 
-fn shown(key: &FederationKey, published: String) -> ShownKey {
+fn shown(key: &FederationKey, checked: Option<&CheckedKey>) -> ShownKey {
+    let checked = checked.filter(|_| key.is_published);
+    let published = match checked {
+        _ if !key.is_published => "no".to_owned(),
+        None => "not checked yet".to_owned(),
+        Some(checked) => {
+            let result = checked.failure.map_or("yes", PublicationFailure::as_str);
+            format!("{result}, checked {}", rfc3339(checked.checked_at))
+        }
+    };
     ShownKey {
-        key: key.jwk.kid().to_owned(),
+        key: key.kid().to_owned(),
         state: key.state.as_str(),
         since: rfc3339(key.since()),
         created_at: rfc3339(key.created_at),
-        published_at: key.published_at.map(rfc3339),
-        checked_at: None,
-        finding: None,
+        published_at: checked.and_then(|checked| checked.published_at).map(rfc3339),
+        checked_at: checked.map(|checked| rfc3339(checked.checked_at)),
+        finding: checked.and_then(|checked| checked.failure).map(PublicationFailure::as_str),
         published,
     }
-}
-
-/// Returns the result of the last publication check of a key.
-fn published(row: &StoredFederationKey) -> String {
-    let result = row.failure.map_or("yes", |failure| failure.as_str());
-    row.checked_at.map_or_else(|| "not checked yet".to_owned(), |at| format!("{result}, checked {}", rfc3339(at)))
 }
 
 /// Returns what the operator should do next.
@@ -184,12 +183,13 @@ fn next_step(issuer: &FederationIssuer, status: &FederationStatus, report: &Publ
         let explained = report.findings.iter().map(|(failure, kid)| failure.explain(issuer, kid.as_deref()));
         return format!("Next: {}.", explained.collect::<Vec<_>>().join(".\nNext: "));
     }
-    match (status.signing(), status.next()) {
+    let of = |state| status.keys.iter().find(|key| key.state == state);
+    match (of(FederationKeyState::Current), of(FederationKeyState::Next)) {
         (None, None) => format!("Next: `{CREATE}`, then `orgvault federation key add --file signing.pem`."),
         (None, Some(_)) => "The server promotes the next key within a minute.".to_owned(),
         (Some(_), Some(next)) => {
-            let since = next.key.published_at.unwrap_or(next.key.created_at);
-            let at = since.plus_seconds(FederationKeySet::SETTLED_SECONDS);
+            let published_at = status.checks.of(next.kid()).and_then(|checked| checked.published_at);
+            let at = published_at.unwrap_or(next.created_at).plus_seconds(SETTLED_SECONDS);
             format!("The server promotes the next key at {}.", rfc3339(at))
         }
         (Some(_), None) => "No action is required.".to_owned(),

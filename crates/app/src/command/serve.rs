@@ -79,7 +79,7 @@ async fn serve(
     backups::describe();
     let carrier = Arc::new(Carrier::of(&settings)?);
     let alarms = Alarms::new(vault.receivers());
-    let issuing = Issuing::of(&settings, vault);
+    let issuing = Issuing::of(&settings);
     let parts = ListenerParts {
         storage: parts::storage(&settings, vault)?,
         carrier: Arc::clone(&carrier),

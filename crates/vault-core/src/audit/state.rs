@@ -2,7 +2,7 @@
 
 use super::{AuditChange, Subject};
 use crate::digest::{Digest, DigestPurpose, LookupDigests};
-use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, OrganizationId, ReceiverId};
+use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 use uuid::Uuid;
@@ -27,6 +27,9 @@ pub enum RecordedRow {
     Issuer,
     /// Row of a receiver.
     Receiver,
+    /// Document of the signing keys of federation tokens.
+    #[strum(to_string = "signing_keys")]
+    SigningKeys,
 }
 
 impl RecordedRow {
@@ -46,6 +49,7 @@ impl RecordedRow {
             "organization" => &[Self::Organization],
             "issuer" => &[Self::Issuer],
             "receiver" => &[Self::Receiver],
+            "signing-keys" => &[Self::SigningKeys],
             _ => return None,
         };
         Some((rows, Uuid::try_parse(id).ok()?))
@@ -60,6 +64,7 @@ impl RecordedRow {
             Self::Organization => Subject::Organization(OrganizationId::from_uuid(id)),
             Self::Issuer => Subject::Issuer(IssuerId::from_uuid(id)),
             Self::Receiver => Subject::Receiver(ReceiverId::from_uuid(id)),
+            Self::SigningKeys => Subject::SigningKeys(KeyId::from_uuid(id)),
             Self::Namespace => Subject::Namespace,
         }
     }

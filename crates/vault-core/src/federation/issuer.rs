@@ -2,6 +2,7 @@
 
 use crate::field::Invalid;
 use crate::strict_url;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use url::Host;
@@ -9,7 +10,7 @@ use url::Host;
 /// URL in the `iss` claim of federation tokens, below which providers read the public keys: `https` and a host name in
 /// lower case, optionally with a path of letters, digits and `-._~`. Without port, user, query, fragment and trailing
 /// slash, at most 255 bytes. Compared exactly.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FederationIssuer(String);
 
 const INVALID: Invalid =

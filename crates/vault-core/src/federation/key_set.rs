@@ -1,9 +1,19 @@
-//! The set of an issuer's signing keys and the rules of their states.
+//! The stored signing keys and the rules of their states.
 
-use super::{FederationIssuer, FederationKey, FederationKeyState, Jwk};
+use super::{FederationIssuer, FederationKey, FederationKeyState, Jwk, PublicationChecks};
+use crate::audit::AuditAction::{
+    self, FederationKeyAdded, FederationKeyPromoted, FederationKeyRemoved, FederationKeyRetired,
+};
+use crate::audit::{Affected, Subject};
+use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::id::KeyId;
 use crate::time::Timestamp;
 use FederationKeyState::{Current, Next, Retired};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Age of a key's publication from which it may sign, in seconds. Providers cache key sets for up to a day.
+pub const SETTLED_SECONDS: i64 = 24 * 60 * 60;
 
 /// Reason why a signing key cannot be changed as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,122 +44,152 @@ pub enum FederationKeyError {
     NotRead(String),
 }
 
-/// The valid signing keys of one issuer. All of them are published.
+/// The signing keys of all issuers. They are one document, so that a key cannot be put back without the others: the document
+/// then has an earlier version than the audit log records.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SigningKeys(Vec<FederationKey>);
+
+impl Entity for SigningKeys {
+    const KIND: Kind = Kind::SigningKeys;
+
+    /// The value is unique, so there is one document.
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        vec![Lookup::new(Index::SigningKeys, "all")]
+    }
+
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::SigningKeys(KeyId::from_uuid(id)).into()
+    }
+}
+
+impl SigningKeys {
+    /// Returns the keys of all issuers.
+    pub fn all(&self) -> &[FederationKey] {
+        &self.0
+    }
+
+    /// Returns the keys of an issuer: by state, then newest first.
+    pub fn of<'a>(&'a self, issuer: &'a FederationIssuer) -> Vec<&'a FederationKey> {
+        let mut keys: Vec<_> = self.of_issuer(issuer).collect();
+        keys.sort_by_key(|key| (key.state, std::cmp::Reverse(key.since()), key.kid()));
+        keys
+    }
+
+    /// Returns the keys that an issuer publishes, in the same order.
+    pub fn published<'a>(&'a self, issuer: &'a FederationIssuer) -> Vec<&'a FederationKey> {
+        self.of(issuer).into_iter().filter(|key| key.is_published).collect()
+    }
+
+    /// Returns the key of an issuer that signs.
+    pub fn signing<'a>(&'a self, issuer: &'a FederationIssuer) -> Option<&'a FederationKey> {
+        self.of_issuer(issuer).find(|key| key.state == Current)
+    }
+
+    /// Returns the next key of an issuer.
+    pub fn next<'a>(&'a self, issuer: &'a FederationIssuer) -> Option<&'a FederationKey> {
+        self.of_issuer(issuer).find(|key| key.state == Next)
+    }
+
+    fn of_issuer<'a>(&'a self, issuer: &'a FederationIssuer) -> impl Iterator<Item = &'a FederationKey> {
+        self.0.iter().filter(move |key| key.issuer == *issuer)
+    }
+
+    /// Returns the keys after a change, and the actions on them by key ID.
+    ///
+    /// # Errors
+    /// A rule forbids it.
+    pub fn changed(
+        &self,
+        change: &SigningKeyChange,
+        checks: &PublicationChecks,
+        now: Timestamp,
+    ) -> Result<(Self, KeyActions), FederationKeyError> {
+        let (mut after, mut actions) = (self.clone(), KeyActions::new());
+        match change {
+            SigningKeyChange::Add(key) => after.add(key, &mut actions)?,
+            SigningKeyChange::Remove { issuer, kid } => match self.of_issuer(issuer).find(|key| key.kid() == kid) {
+                None => return Err(FederationKeyError::NotFound(kid.clone())),
+                Some(key) if key.state == Current => return Err(FederationKeyError::Current(kid.clone())),
+                Some(key) => {
+                    after.0.retain(|other| other != key);
+                    actions.push((FederationKeyRemoved, kid.clone()));
+                }
+            },
+            SigningKeyChange::Promote { issuer, is_forced } => {
+                let next = self.next(issuer).ok_or(FederationKeyError::NoNext)?.kid();
+                let may_sign = self.signing(issuer).is_none() || checks.is_settled(next, now);
+                if !(*is_forced || may_sign && checks.was_found(next, now)) {
+                    return Err(FederationKeyError::NotRead(next.to_owned()));
+                }
+                after.promote(issuer, now, &mut actions);
+            }
+            SigningKeyChange::Keep(kept) => {
+                for key in after.0.iter_mut().filter(|key| key.is_published && !kept.contains(&key.jwk)) {
+                    key.retire(now);
+                    key.is_published = false;
+                    actions.push((FederationKeyRetired, key.kid().to_owned()));
+                }
+            }
+        }
+        Ok((after, actions))
+    }
+
+    fn add(&mut self, key: &FederationKey, actions: &mut KeyActions) -> Result<(), FederationKeyError> {
+        if self.of_issuer(&key.issuer).any(|known| known.jwk == key.jwk) {
+            return Err(FederationKeyError::Known(key.kid().to_owned()));
+        }
+        if let Some(next) = self.next(&key.issuer) {
+            return Err(FederationKeyError::NextExists(next.kid().to_owned()));
+        }
+        actions.push((FederationKeyAdded, key.kid().to_owned()));
+        let is_dropped = |old: &FederationKey| old.issuer == key.issuer && old.state == Retired;
+        let dropped = self.0.iter().filter(|old| is_dropped(old));
+        actions.extend(dropped.map(|old| (FederationKeyRemoved, old.kid().to_owned())));
+        self.0.retain(|old| !is_dropped(old));
+        self.0.push(key.clone());
+        Ok(())
+    }
+
+    fn promote(&mut self, issuer: &FederationIssuer, now: Timestamp, actions: &mut KeyActions) {
+        for key in self.0.iter_mut().filter(|key| key.issuer == *issuer) {
+            match key.state {
+                Next => {
+                    (key.state, key.active_at) = (Current, Some(now));
+                    actions.insert(0, (FederationKeyPromoted, key.kid().to_owned()));
+                }
+                Current => {
+                    key.retire(now);
+                    actions.push((FederationKeyRetired, key.kid().to_owned()));
+                }
+                Retired => {}
+            }
+        }
+    }
+}
+
+/// Actions on signing keys, with their key IDs.
+pub type KeyActions = Vec<(AuditAction, String)>;
+
+/// A change of signing keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FederationKeySet {
-    keys: Vec<FederationKey>,
-    is_complete: bool,
-}
-
-impl FederationKeySet {
-    /// Age of a key's publication from which it may sign, in seconds. Providers cache key sets for up to a day.
-    pub const SETTLED_SECONDS: i64 = 24 * 60 * 60;
-
-    /// Creates the set of those `keys` that belong to `issuer`. `is_complete` states whether every key that the keyring
-    /// names has a valid row.
-    pub fn new(issuer: &FederationIssuer, keys: impl IntoIterator<Item = FederationKey>, is_complete: bool) -> Self {
-        let mut keys: Vec<_> = keys.into_iter().filter(|key| key.issuer == *issuer).collect();
-        keys.sort_by_key(|key| (key.state, std::cmp::Reverse(key.since()), key.id));
-        Self { keys, is_complete }
-    }
-
-    /// Returns the keys: by state, then newest first.
-    pub fn keys(&self) -> &[FederationKey] {
-        &self.keys
-    }
-
-    /// Returns the key that signs. If several keys are `current`, because an older state of a row was restored, returns
-    /// the newest.
-    pub fn signing(&self) -> Option<&FederationKey> {
-        self.in_state(Current).max_by_key(|key| (key.active_at, key.id))
-    }
-
-    /// Returns the next key.
-    pub fn next(&self) -> Option<&FederationKey> {
-        self.in_state(Next).next()
-    }
-
-    /// Returns the keys that do not sign any more.
-    pub fn retired(&self) -> impl Iterator<Item = &FederationKey> {
-        self.in_state(Retired)
-    }
-
-    /// Returns the key with this key ID.
-    pub fn find(&self, kid: &str) -> Result<&FederationKey, FederationKeyError> {
-        self.keys.iter().find(|key| key.jwk.kid() == kid).ok_or_else(|| FederationKeyError::NotFound(kid.to_owned()))
-    }
-
-    /// Returns the row of a new key.
-    ///
-    /// # Errors
-    /// The set has a next key, or contains the key already.
-    pub fn add(
-        &self,
-        id: KeyId,
-        issuer: &FederationIssuer,
-        jwk: Jwk,
-        now: Timestamp,
-    ) -> Result<FederationKey, FederationKeyError> {
-        if self.find(jwk.kid()).is_ok() {
-            return Err(FederationKeyError::Known(jwk.kid().to_owned()));
-        }
-        match self.next() {
-            Some(next) => Err(FederationKeyError::NextExists(next.jwk.kid().to_owned())),
-            None => Ok(FederationKey::new(id, issuer.clone(), jwk, now)),
-        }
-    }
-
-    /// Returns the key to remove.
-    ///
-    /// # Errors
-    /// No key has this key ID, or it is current.
-    pub fn remove(&self, kid: &str) -> Result<&FederationKey, FederationKeyError> {
-        match self.find(kid)? {
-            key if key.state == Current => Err(FederationKeyError::Current(kid.to_owned())),
-            key => Ok(key),
-        }
-    }
-
-    /// Returns the rows of a promotion: the next key is current, and every current one is retired. `was_found` states whether
-    /// a recent publication check found a key. `is_forced` promotes it even if providers may not have read it.
-    ///
-    /// # Errors
-    /// There is no next key, or providers may not have read it.
-    pub fn promote(
-        &self,
-        was_found: impl Fn(&FederationKey) -> bool,
+pub enum SigningKeyChange {
+    /// Adds a key in the state `next`, and removes the retired ones of its issuer.
+    Add(FederationKey),
+    /// Removes a key that is not current.
+    Remove {
+        /// Issuer of the key.
+        issuer: FederationIssuer,
+        /// Its key ID.
+        kid: String,
+    },
+    /// Makes the next key of an issuer current, and retires the current one.
+    Promote {
+        /// The issuer.
+        issuer: FederationIssuer,
+        /// True even if providers may not have read the key.
         is_forced: bool,
-        now: Timestamp,
-    ) -> Result<Vec<FederationKey>, FederationKeyError> {
-        let next = self.next().ok_or(FederationKeyError::NoNext)?;
-        let is_settled = next.published_at.is_some_and(|since| since.plus_seconds(Self::SETTLED_SECONDS) <= now);
-        // A current key whose row is damaged does not count as absent, so that damage causes no early promotion.
-        let nothing_signs = self.is_complete && self.signing().is_none();
-        if !is_forced && !((nothing_signs || is_settled) && was_found(next)) {
-            return Err(FederationKeyError::NotRead(next.jwk.kid().to_owned()));
-        }
-        let promoted = FederationKey { state: Current, active_at: Some(now), ..changed(next) };
-        Ok(std::iter::once(promoted).chain(self.in_state(Current).map(|key| key.retire(now))).collect())
-    }
-
-    fn in_state(&self, state: FederationKeyState) -> impl Iterator<Item = &FederationKey> {
-        self.keys.iter().filter(move |key| key.state == state)
-    }
-}
-
-fn changed(key: &FederationKey) -> FederationKey {
-    FederationKey { version: key.version.saturating_add(1), ..key.clone() }
-}
-
-impl FederationKey {
-    /// Returns the row of a key that does not sign any more.
-    pub fn retire(&self, now: Timestamp) -> Self {
-        Self { state: Retired, retired_at: self.retired_at.or(Some(now)), ..changed(self) }
-    }
-
-    /// Returns the row after a publication check that found the key at `now` for the first time. Returns `None` if it was
-    /// found before.
-    pub fn first_found(&self, now: Timestamp) -> Option<Self> {
-        self.published_at.is_none().then(|| Self { published_at: Some(now), ..changed(self) })
-    }
+    },
+    /// After a restore, retires the keys of all issuers except these, which are published. The others may have leaked and been
+    /// removed since the backup, so they are no longer published.
+    Keep(Vec<Jwk>),
 }

@@ -2,6 +2,7 @@
 
 use super::{FederationIssuer, Jwk};
 use crate::strict_url;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
@@ -17,19 +18,8 @@ pub struct PublishedDocuments {
 }
 
 /// Finding of a publication check, most severe first.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    strum::IntoStaticStr,
-    strum::EnumString,
-    strum::VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PublicationFailure {
     /// A document cannot be fetched or parsed.
@@ -47,17 +37,9 @@ pub enum PublicationFailure {
 }
 
 impl PublicationFailure {
-    /// All variants.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
     /// Returns the stored name.
     pub fn as_str(self) -> &'static str {
         self.into()
-    }
-
-    /// Parses the stored name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
     }
 
     /// Returns whether providers can read the expected keys in spite of the finding.

@@ -160,13 +160,30 @@ impl<'t> Unit<'t> {
     /// # Errors
     /// [`Failure::UnknownKey`] if the keys were not loaded since.
     pub fn open_or_report<E: Entity>(&self, row: &EntityRow) -> Result<Option<Opened<E>>, Failure> {
+        let opened = self.open(row)?;
+        if opened.is_none() {
+            self.state().events.push(row.key.damaged());
+        }
+        Ok(opened)
+    }
+
+    /// Opens a row that must be in the state that was recorded last. `None` if it does not open, or was put back outside the
+    /// service, which the caller reports.
+    ///
+    /// # Errors
+    /// [`Failure::UnknownKey`] if the keys were not loaded since, or the store failed.
+    pub async fn open_last_recorded<E: Entity>(&self, row: &EntityRow) -> Result<Option<Opened<E>>, Failure> {
+        match self.open(row)? {
+            Some(opened) if self.is_last_recorded(&opened).await? => Ok(Some(opened)),
+            _ => Ok(None),
+        }
+    }
+
+    fn open<E: Entity>(&self, row: &EntityRow) -> Result<Option<Opened<E>>, Failure> {
         match Opened::open(self.sealer, row) {
             Ok(opened) => Ok(Some(opened)),
             Err(Failure::UnknownKey { key }) if !self.keys_are_loaded => Err(Failure::UnknownKey { key }),
-            Err(_) => {
-                self.state().events.push(row.key.damaged());
-                Ok(None)
-            }
+            Err(_) => Ok(None),
         }
     }
 

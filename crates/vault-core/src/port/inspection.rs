@@ -1,9 +1,6 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{
-    AuditLog, FederationKeyRepository, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, StoreError,
-    StoredVersions,
-};
+use super::{AuditLog, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, StoreError, StoredVersions};
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};
@@ -128,6 +125,6 @@ pub trait Inspection: Send + Sync {
 }
 
 /// Ports that an integrity check requires of a store.
-pub trait InspectionStore: Inspection + AuditLog + FederationKeyRepository {}
+pub trait InspectionStore: Inspection + AuditLog {}
 
-impl<S: Inspection + AuditLog + FederationKeyRepository + ?Sized> InspectionStore for S {}
+impl<S: Inspection + AuditLog + ?Sized> InspectionStore for S {}

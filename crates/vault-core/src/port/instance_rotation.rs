@@ -4,7 +4,6 @@ use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
-use crate::federation::StoredFederationKey;
 use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
@@ -30,12 +29,9 @@ pub enum InstancePart {
     Invitations,
     /// Enrolment drafts: password and TOTP secret.
     Drafts,
-    /// Signing keys of federation tokens: MAC and private key.
-    FederationKeys,
 }
 
-/// Key of a row: its organization and its own ID. Rows of organizations themselves and of signing keys have their own ID
-/// twice.
+/// Key of a row: its organization and its own ID. Rows of organizations themselves have their own ID twice.
 pub type InstanceRowKey = (OrganizationId, Uuid);
 
 /// The fields of a row that depend on keys of the instance. Each field names its own key.
@@ -88,8 +84,6 @@ pub enum InstanceRow {
         /// The draft.
         draft: EnrolmentDraft,
     },
-    /// A signing key of federation tokens.
-    FederationKey(Box<StoredFederationKey>),
 }
 
 impl InstanceRow {
@@ -102,7 +96,6 @@ impl InstanceRow {
             Self::PendingSeed { .. } => InstancePart::PendingSeeds,
             Self::Invitation(_) => InstancePart::Invitations,
             Self::Draft { .. } => InstancePart::Drafts,
-            Self::FederationKey(_) => InstancePart::FederationKeys,
         }
     }
 
@@ -119,10 +112,6 @@ impl InstanceRow {
                 let grant = &stored.invitation.grant;
                 (grant.organization, *grant.account.as_uuid())
             }
-            Self::FederationKey(stored) => {
-                let id = *stored.key.id.as_uuid();
-                (OrganizationId::from_uuid(id), id)
-            }
         }
     }
 
@@ -135,7 +124,6 @@ impl InstanceRow {
             Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
-            Self::FederationKey(stored) => (Some(stored.mac.key), vec![&stored.private_key]),
         };
         code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
     }
@@ -311,14 +299,7 @@ pub trait InstanceRewrapper: Send + Sync {
     /// The verifier cannot be decrypted.
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
 
-    /// Reseals the private key of a signing key.
-    ///
-    /// # Errors
-    /// The private key cannot be decrypted.
-    fn federation_key(&self, key: KeyId, sealed: &Blob) -> Result<Blob, SealError>;
-
-    /// Checks that every wrapped and sealed field of a row can be decrypted. For a signing key, also checks that its
-    /// public key belongs to the private key, and that the keyring names it unless it is retired.
+    /// Checks that every wrapped and sealed field of a row can be decrypted.
     ///
     /// # Errors
     /// The first field that cannot be decrypted.

@@ -10,7 +10,7 @@ use crate::audit::RecordedRow;
 pub struct ProtectedTable {
     /// Name of the table.
     pub name: &'static str,
-    /// Columns of the row key: the organization and the row's own ID. Rows without an organization have their ID twice.
+    /// Columns of the row key: the organization and the row's own ID. Organizations have their ID twice.
     pub key: [&'static str; 2],
     /// Kind of the rows for rotations. `None` if they depend on keys of the organization only, or are sealed documents.
     pub part: Option<InstancePart>,
@@ -42,7 +42,7 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 9] = {
+    pub const ALL: [Self; 8] = {
         use InstancePart::*;
         [
             Self::new("organizations", ["id", "id"]).part(Organizations),
@@ -57,8 +57,6 @@ impl ProtectedTable {
                 .with(&["enrolment_codes", "invited_addresses"]),
             // Without a draft, an enrolment starts again.
             Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts),
-            // The keyring document names the keys.
-            Self::new("federation_keys", ["id", "id"]).part(FederationKeys),
             Self::new("credentials", OWN_ID).recorded(&[RecordedRow::Credential]).with(&[
                 "credential_labels",
                 "credential_secrets",
@@ -72,6 +70,7 @@ impl ProtectedTable {
                     RecordedRow::Namespace,
                     RecordedRow::Receiver,
                     RecordedRow::Issuer,
+                    RecordedRow::SigningKeys,
                 ])
                 .with(&["lookups", "global_lookups"]),
         ]

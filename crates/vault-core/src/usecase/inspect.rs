@@ -2,7 +2,6 @@
 //! rows verify, and whether a row was rolled back to an earlier state or deleted.
 
 mod deleted;
-mod federation;
 mod lookups;
 
 use super::Environment;
@@ -89,11 +88,6 @@ pub enum Violation {
         /// Table that should contain the lookup data.
         table: &'static str,
     },
-    /// Another signing key has the same state.
-    SameState {
-        /// ID of the newer row.
-        other: String,
-    },
     /// The row is a version of a credential that does not exist.
     NoCredential,
     /// No audit entry states that the row exists, although every operation records this.
@@ -130,9 +124,6 @@ impl fmt::Display for RowFinding {
             }
             Violation::Lookup { table } => {
                 write!(f, "cannot be looked up: table {table} does not refer to it")
-            }
-            Violation::SameState { other } => {
-                write!(f, "has the same state as row {other}: it was rolled back outside the service")
             }
             Violation::NoCredential => {
                 f.write_str("is a version without a credential: it was moved or kept outside the service")
@@ -467,9 +458,6 @@ impl Inspector {
         let digester = &*self.crypto.digester;
         digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
-        if let InstanceRow::FederationKey(stored) = row {
-            return self.look_at_federation_key(row, stored, seen).await;
-        }
         seen.opened(self.crypto.instance.opens(row))?;
         let secrets_are_signed = match row {
             InstanceRow::PendingSeed { organization, account, pending } => {
@@ -493,10 +481,7 @@ impl Inspector {
                 (stored.mac_is_valid(digester), account, RecordedRow::Invitation, stored.states(digester))
             }
             InstanceRow::Organization { .. } => return self.look_for_namespaces(organization, seen).await,
-            InstanceRow::OrganizationKey { .. }
-            | InstanceRow::PendingSeed { .. }
-            | InstanceRow::Draft { .. }
-            | InstanceRow::FederationKey(_) => {
+            InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
                 return self.look_for(row, seen).await;
             }
         };

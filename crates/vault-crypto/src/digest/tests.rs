@@ -10,7 +10,6 @@ fn lookup_digests_survive_replacement_of_instance_key() {
             DigestPurpose::AccountRights
                 | DigestPurpose::InvitationGrant
                 | DigestPurpose::UnconfirmedSecrets
-                | DigestPurpose::FederationKey
                 | DigestPurpose::Cursor
                 // Keyed by the audit key, which differs here.
                 | DigestPurpose::RecordedState

@@ -8,6 +8,7 @@ use ring::signature::RSA_PKCS1_SHA256;
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use vault_core::federation::Jwk;
+use vault_core::port::FederationKeyImporter;
 use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
@@ -17,8 +18,20 @@ const EXPONENT: [u8; 3] = [1, 0, 1];
 /// Lengths of a modulus of 2,048 and 4,096 bits in bytes.
 const MODULUS_LENGTHS: [usize; 2] = [256, 512];
 
-/// Returns the content of a PEM file with exactly one unencrypted PKCS #8 key (RFC 7468, section 10).
-pub(super) fn pkcs8_of(pem: &SecretString) -> Option<Zeroizing<Vec<u8>>> {
+/// Reads signing keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FederationKeys;
+
+impl FederationKeyImporter for FederationKeys {
+    fn import(&self, pem: &SecretString) -> Option<(Jwk, SecretString)> {
+        let base64 = base64_of(pem)?;
+        let jwk = PrivateKey::from_base64(&base64)?.jwk()?;
+        Some((jwk, base64))
+    }
+}
+
+/// Returns the base64 text of a PEM file with exactly one unencrypted PKCS #8 key (RFC 7468, section 10).
+fn base64_of(pem: &SecretString) -> Option<SecretString> {
     let text = pem.expose_secret(); // the key to import
     let (before, rest) = text.split_once(BEGIN)?;
     let (encoded, after) = rest.split_once(END)?;
@@ -27,7 +40,7 @@ pub(super) fn pkcs8_of(pem: &SecretString) -> Option<Zeroizing<Vec<u8>>> {
     }
     let mut lines = Zeroizing::new(String::with_capacity(encoded.len()));
     lines.extend(encoded.chars().filter(|char| !char.is_ascii_whitespace()));
-    STANDARD.decode(&*lines).ok().map(Zeroizing::new)
+    Some(SecretString::from(lines.as_str()))
 }
 
 /// An RSA private key that can sign federation tokens.
@@ -40,8 +53,9 @@ pub(super) struct PrivateKey {
 impl PrivateKey {
     /// Parses a PKCS #8 key of 2,048 to 4,096 bits with the exponent 65537. The parser also checks that its numbers are
     /// consistent.
-    pub(super) fn from_pkcs8(bytes: &[u8]) -> Option<Self> {
-        let pair = KeyPair::from_pkcs8(bytes).ok()?;
+    pub(super) fn from_base64(text: &SecretString) -> Option<Self> {
+        let bytes = STANDARD.decode(text.expose_secret()).ok().map(Zeroizing::new)?; // the key to parse
+        let pair = KeyPair::from_pkcs8(&bytes).ok()?;
         let PublicKeyComponents::<Vec<u8>> { n: modulus, e: exponent } = pair.public().into();
         let [least, most] = MODULUS_LENGTHS;
         let is_accepted = (least..=most).contains(&modulus.len()) && exponent == EXPONENT;

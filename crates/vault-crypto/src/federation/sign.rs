@@ -1,6 +1,5 @@
 //! Signatures of federation tokens.
 
-use super::FederationSealing;
 use super::import::PrivateKey;
 use async_trait::async_trait;
 use base64::Engine as _;
@@ -8,12 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::SecretString;
 use std::sync::{Arc, PoisonError, RwLock};
 use vault_core::check::CheckReason;
-use vault_core::federation::{FederationClaims, FederationIssuer, StoredFederationKey};
-use vault_core::port::{FederationSigningKey, FederationTokenSigner, SealError};
+use vault_core::federation::{FederationClaims, FederationIssuer, FederationKey};
+use vault_core::port::{FederationSigningKey, FederationTokenSigner};
 
 /// Signer with the current signing key. It has none until one is selected.
 pub struct FederationSigner {
-    sealing: FederationSealing,
     issuer: FederationIssuer,
     current: RwLock<Option<Arc<Current>>>,
 }
@@ -24,36 +22,24 @@ struct Current {
 }
 
 impl FederationSigner {
-    pub(super) const fn new(sealing: FederationSealing, issuer: FederationIssuer) -> Self {
-        Self { sealing, issuer, current: RwLock::new(None) }
+    /// Creates the signer of `issuer`, without a key.
+    pub const fn new(issuer: FederationIssuer) -> Self {
+        Self { issuer, current: RwLock::new(None) }
     }
 
     fn current(&self) -> Option<Arc<Current>> {
         // The value is replaced as a whole, so a poisoned lock contains a consistent one.
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
-
-    fn set(&self, current: Option<Current>) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current.map(Arc::new);
-    }
 }
 
 impl FederationSigningKey for FederationSigner {
-    fn select(&self, key: Option<&StoredFederationKey>) -> Result<(), SealError> {
-        let opened = key.map(|stored| {
-            let key = self.sealing.open(stored)?;
-            Ok(Current { kid: stored.key.jwk.kid().to_owned(), key })
+    fn select(&self, key: Option<&FederationKey>) {
+        let current = key.and_then(|key| {
+            let private = PrivateKey::from_base64(key.private_key.text())?;
+            Some(Arc::new(Current { kid: key.kid().to_owned(), key: private }))
         });
-        match opened.transpose() {
-            Ok(current) => {
-                self.set(current);
-                Ok(())
-            }
-            Err(error) => {
-                self.set(None);
-                Err(error)
-            }
-        }
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
     }
 }
 

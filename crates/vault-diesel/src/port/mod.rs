@@ -4,7 +4,6 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
-mod federation;
 mod inspection;
 mod key;
 mod maintenance;

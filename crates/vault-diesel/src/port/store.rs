@@ -7,8 +7,8 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, FederationStore, InspectionStore,
-    KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
+    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, InspectionStore, KeyRepository,
+    OperatorStore, RotationStore, RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -23,8 +23,6 @@ pub struct StorePorts {
     pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
-    /// Signing keys of federation tokens.
-    pub federation: Arc<dyn FederationStore>,
     /// Appending to the audit log.
     pub audit: Arc<dyn AuditLog>,
     /// Reading the audit log.
@@ -147,7 +145,6 @@ impl StorePorts {
             credentials: store.clone(),
             activations: store.clone(),
             keys: store.clone(),
-            federation: store.clone(),
             audit: store.clone(),
             trail: store.clone(),
             inspection: store.clone(),

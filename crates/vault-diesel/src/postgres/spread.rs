@@ -35,7 +35,7 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 43] = [
+const PLACES: [(&str, TableDistribution); 42] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -73,7 +73,6 @@ const PLACES: [(&str, TableDistribution); 43] = [
     ("instance", Coordinator),
     ("instance_keys", Coordinator),
     ("retiring_instance_keys", Coordinator),
-    ("federation_keys", Coordinator),
     ("check_rounds", Coordinator),
     ("audit_checkpoints", Coordinator),
     ("audit_delivery", Coordinator),

@@ -14,7 +14,6 @@ pub(crate) mod audit;
 pub(crate) mod authorize;
 pub(crate) mod batch;
 pub(crate) mod credential;
-pub(crate) mod federation;
 pub(crate) mod hourly;
 pub(crate) mod inspection;
 pub(crate) mod instance_key;

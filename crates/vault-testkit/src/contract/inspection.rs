@@ -111,8 +111,7 @@ pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStor
     super::receiver::added(&world, Some(world.organization)).await;
     for part in InstancePart::all() {
         let places = world.places(async |after| world.store.instance_places(part, after, PAGE).await.unwrap()).await;
-        // Signing keys are added with the keyring: see the cases of federation.
-        let expected = usize::from(!matches!(part, InstancePart::PendingSeeds | InstancePart::FederationKeys));
+        let expected = usize::from(part != InstancePart::PendingSeeds);
         assert_eq!(places.len(), expected, "{part:?}");
         for (organization, id) in places {
             let place = (organization.parse().unwrap(), id.parse().unwrap());

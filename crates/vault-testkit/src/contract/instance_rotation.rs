@@ -69,9 +69,6 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
             draft.password.blob = blob(&draft.password.blob);
             (draft.seed, draft.digest) = (seed(&draft.seed), code(&draft.digest));
         }
-        InstanceRow::FederationKey(stored) => {
-            (stored.mac, stored.private_key) = (code(&stored.mac), blob(&stored.private_key));
-        }
     }
     created
 }

@@ -119,13 +119,13 @@ impl Inspection for MemoryStore {
     ) -> Result<Vec<InstanceRowKey>, StoreError> {
         self.decide(|state| {
             let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
-            let mut existing: Vec<InstanceRowKey> = match (row, row.protected().part) {
-                (_, Some(part)) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
-                (row, _) if row.table() == EntityKey::TABLE => {
+            let mut existing: Vec<InstanceRowKey> = match row.protected().part {
+                Some(part) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
+                None if row.table() == EntityKey::TABLE => {
                     let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
                     of_kind.map(|(of, _, id)| (*of, *id)).collect()
                 }
-                _ => credentials.collect(),
+                None => credentials.collect(),
             };
             existing.retain(|place| places.contains(place));
             existing

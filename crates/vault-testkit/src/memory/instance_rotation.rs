@@ -107,7 +107,6 @@ impl State {
                     + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
                     + self.entities.values().filter(|row| row.sealed.key() == Some(id)).count()
             }
-            KeyPurpose::Federation => 0,
             KeyPurpose::Audit => {
                 let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());
                 entries + self.checkpoints.values().filter(|sealed| sealed.key == id).count() + usize::from(delivery)
@@ -196,9 +195,6 @@ impl State {
                     Some(InstanceRow::Draft { organization, account, draft })
                 })
                 .collect(),
-            InstancePart::FederationKeys => {
-                self.federation_keys.values().cloned().map(|row| InstanceRow::FederationKey(Box::new(row))).collect()
-            }
         }
     }
 
@@ -230,11 +226,6 @@ impl State {
             InstanceRow::Draft { account, draft, .. } => {
                 if let Some(stored) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
                     *stored = draft;
-                }
-            }
-            InstanceRow::FederationKey(stored) => {
-                if let Some(row) = self.federation_keys.get_mut(&stored.key.id) {
-                    (row.private_key, row.mac) = (stored.private_key, stored.mac);
                 }
             }
         }

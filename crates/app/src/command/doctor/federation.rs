@@ -2,6 +2,7 @@
 
 use super::{Check, CheckName, Outcome};
 use crate::settings::Settings;
+use vault_core::federation::FederationKeyState;
 use vault_embed::OpenVault;
 
 /// Age of a current key from which it should be replaced, in days.
@@ -19,23 +20,25 @@ pub(super) async fn keys(settings: &Settings, vault: &OpenVault) -> Option<Check
             return Some(Check::other(CHECK, Outcome::Failed, found, remedy));
         }
     };
-    let Some(current) = status.signing() else {
+    if let Some(id) = status.damaged.first() {
+        let found = format!(
+            "document {id} in table entities is damaged or was put back outside the service: its keys are not used"
+        );
+        let remedy = "Find out who can write to the database. `orgvault federation key add` replaces the document.";
+        return Some(Check::other(CHECK, Outcome::Failed, found, remedy));
+    }
+    let Some(current) = status.keys.iter().find(|key| key.state == FederationKeyState::Current) else {
         let remedy = "Exchanges fail. Run `orgvault federation status`, which shows the next step.";
         return Some(Check::other(CHECK, Outcome::Failed, format!("{issuer} has no current signing key"), remedy));
     };
-    if let Some(id) = status.damaged.first() {
-        let found = format!("row {id} of table federation_keys is damaged or was added outside the service");
-        let remedy = "Find out who can write to the database. The server does not use this row.";
-        return Some(Check::other(CHECK, Outcome::Failed, found, remedy));
-    }
-    let kid = current.key.jwk.kid();
-    let days = vault.ports().environment.now().millis_since(current.key.since()) / 86_400_000;
+    let kid = current.kid();
+    let days = vault.ports().environment.now().millis_since(current.since()) / 86_400_000;
     let found = format!("signing key {kid} of {issuer} is current since {days} days");
     if days > OLD_DAYS {
         let remedy = "Create a key with `openssl genpkey`, and add it with `orgvault federation key add --file PEM`.";
         return Some(Check::other(CHECK, Outcome::Warning, found, remedy));
     }
-    Some(match current.failure {
+    Some(match status.checks.of(kid).and_then(|checked| checked.failure) {
         Some(failure) => {
             Check::other(CHECK, Outcome::Warning, format!("{found}; {failure}"), failure.explain(issuer, Some(kid)))
         }

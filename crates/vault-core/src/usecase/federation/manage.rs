@@ -1,46 +1,27 @@
 //! Commands of operators on signing keys.
 
-use super::{Change, Federation, VerifiedKeys, published};
-use crate::audit::{Actor, AuditAction};
-use crate::error::Error;
+use super::Federation;
+use crate::audit::AuditAction;
+use crate::entity::DocumentSecret;
+use crate::error::{Error, Refusal};
 use crate::federation::{
-    FederationIssuer, FederationKey, FederationKeyError, FederationKeyState, Jwk, StoredFederationKey, key_set_document,
+    FederationIssuer, FederationKey, Jwk, KeyActions, ListSigningKeys, PublicationChecks, SigningKeyChange,
+    SigningKeys, StoredSigningKeys, key_set_document,
 };
-use crate::id::KeyId;
-use crate::time::Timestamp;
 use secrecy::SecretString;
 
 /// Signing keys of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FederationStatus {
-    /// Valid keys, which are published: by state, then newest first.
-    pub keys: Vec<StoredFederationKey>,
-    /// Keys that a restore retired. They are not published.
-    pub unpublished: Vec<FederationKey>,
-    /// IDs of damaged rows. They are neither published nor used.
+    /// Its keys: by state, then newest first. Those that a restore retired are not published.
+    pub keys: Vec<FederationKey>,
+    /// Results of publication checks.
+    pub checks: PublicationChecks,
+    /// IDs of damaged documents. Their keys are neither published nor used.
     pub damaged: Vec<String>,
-    /// Number of valid keys of other issuers.
+    /// Number of keys of other issuers.
     pub others: usize,
 }
-
-impl FederationStatus {
-    /// Returns the current key.
-    pub fn signing(&self) -> Option<&StoredFederationKey> {
-        self.in_state(FederationKeyState::Current)
-    }
-
-    /// Returns the next key.
-    pub fn next(&self) -> Option<&StoredFederationKey> {
-        self.in_state(FederationKeyState::Next)
-    }
-
-    fn in_state(&self, state: FederationKeyState) -> Option<&StoredFederationKey> {
-        self.keys.iter().find(|row| row.key.state == state)
-    }
-}
-
-/// Key IDs of retired signing keys.
-pub type RetiredKeys = Vec<String>;
 
 impl Federation {
     /// Returns the signing keys of `issuer`.
@@ -48,12 +29,10 @@ impl Federation {
     /// # Errors
     /// The store failed.
     pub async fn status(&self, issuer: &FederationIssuer) -> Result<FederationStatus, Error> {
-        let keys = self.read().await?;
-        let set = keys.of(issuer);
-        let rows: Vec<_> = set.keys().iter().filter_map(|key| keys.find(key.id).cloned()).collect();
-        let others = keys.valid.len() - rows.len();
-        let unpublished = keys.dropped_of(issuer).cloned().collect();
-        Ok(FederationStatus { keys: rows, unpublished, damaged: keys.damaged, others })
+        let StoredSigningKeys { keys, checks, damaged, .. } = self.run(ListSigningKeys).await?;
+        let damaged = damaged.iter().map(ToString::to_string).collect();
+        let own: Vec<_> = keys.of(issuer).into_iter().cloned().collect();
+        Ok(FederationStatus { others: keys.all().len() - own.len(), keys: own, checks, damaged })
     }
 
     /// Returns the discovery document and the key set of `issuer`.
@@ -61,30 +40,22 @@ impl Federation {
     /// # Errors
     /// The store failed.
     pub async fn documents(&self, issuer: &FederationIssuer) -> Result<[String; 2], Error> {
-        let keys = published(&self.read().await?.of(issuer));
-        Ok([issuer.discovery_document(), key_set_document(&keys)])
+        let keys = self.run(ListSigningKeys).await?.keys;
+        Ok([issuer.discovery_document(), key_set_of(&keys, issuer)])
     }
 
-    /// Adds a signing key in the state `next`, and removes the retired ones. Returns its key ID, or `None` if `pem` is not
-    /// an unencrypted RSA private key of 2,048 to 4,096 bits.
+    /// Adds a signing key in the state `next`, and removes the retired ones of the issuer. Returns its key ID, or `None` if
+    /// `pem` is not an unencrypted RSA private key of 2,048 to 4,096 bits. Replaces a damaged document.
     ///
     /// # Errors
-    /// [`FederationKeyError::NextExists`] or
+    /// [`NextExists`](crate::federation::FederationKeyError::NextExists) or
     /// [`Known`](crate::federation::FederationKeyError::Known).
     pub async fn add_key(&self, issuer: &FederationIssuer, pem: &SecretString) -> Result<Option<String>, Error> {
-        self.change(Actor::Operator, |keys, now| {
-            let id = KeyId::from_uuid(self.environment.ids.random());
-            let Some((jwk, private_key)) = self.crypto.sealer.import(id, pem)? else { return Ok(None) };
-            if keys.dropped.iter().any(|key| key.jwk == jwk) {
-                return Err(FederationKeyError::Known(jwk.kid().to_owned()).into());
-            }
-            let set = keys.of(issuer);
-            let key = set.add(id, issuer, jwk, now)?;
-            let change = Change::default().record(AuditAction::FederationKeyAdded, &key);
-            let change = set.retired().chain(keys.dropped_of(issuer)).fold(change, Change::remove);
-            Ok(Some((key.jwk.kid().to_owned(), Change { added: Some((key, private_key)), ..change })))
-        })
-        .await
+        let Some((jwk, private_key)) = self.importer.import(pem) else { return Ok(None) };
+        let (kid, private_key) = (jwk.kid().to_owned(), DocumentSecret::from(private_key));
+        let key = FederationKey::new(issuer.clone(), jwk, private_key, self.environment.now());
+        self.change(SigningKeyChange::Add(key), false).await?;
+        Ok(Some(kid))
     }
 
     /// Removes a key that is not current. It is no longer published when this returns.
@@ -92,27 +63,25 @@ impl Federation {
     /// # Errors
     /// No key of `issuer` has this key ID, or it is current.
     pub async fn remove_key(&self, issuer: &FederationIssuer, kid: &str) -> Result<(), Error> {
-        let changed = self.change(Actor::Operator, |keys, _| {
-            let set = keys.of(issuer);
-            let unpublished = keys.dropped_of(issuer).find(|key| key.jwk.kid() == kid);
-            let key = unpublished.map_or_else(|| set.remove(kid), Ok)?;
-            Ok(Some(((), Change::default().remove(key))))
-        });
-        changed.await.map(drop)
+        let (issuer, kid) = (issuer.clone(), kid.to_owned());
+        self.change(SigningKeyChange::Remove { issuer, kid }, false).await.map(drop)
     }
 
     /// Promotes the next key. The replaced one stays published. Returns the key IDs of the new current key and of the retired
     /// ones. `is_forced` promotes it even if providers may not have read it.
     ///
     /// # Errors
-    /// [`FederationKeyError::NoNext`] or [`NotRead`](FederationKeyError::NotRead).
+    /// [`NoNext`](crate::federation::FederationKeyError::NoNext) or
+    /// [`NotRead`](crate::federation::FederationKeyError::NotRead).
     pub async fn promote_key(
         &self,
         issuer: &FederationIssuer,
         is_forced: bool,
-    ) -> Result<(String, RetiredKeys), Error> {
-        let promoted = self.change(Actor::Operator, |keys, now| Ok(Some(promotion(keys, issuer, is_forced, now)?)));
-        Ok(promoted.await?.unwrap_or_default())
+    ) -> Result<(String, Vec<String>), Error> {
+        let promote = SigningKeyChange::Promote { issuer: issuer.clone(), is_forced };
+        let actions = self.change(promote, false).await?;
+        let promoted = of_action(&actions, AuditAction::FederationKeyPromoted).pop().unwrap_or_default();
+        Ok((promoted, of_action(&actions, AuditAction::FederationKeyRetired)))
     }
 
     /// Retires all published keys, of any issuer, that are not among `kept`: after a restore, they may have leaked and been
@@ -120,15 +89,9 @@ impl Federation {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn retire_others(&self, kept: &[Jwk]) -> Result<RetiredKeys, Error> {
-        let changed = self.change(Actor::Operator, |keys, now| {
-            let others = keys.valid.iter().map(|row| &row.key).filter(|key| !kept.contains(&key.jwk));
-            let changed: Vec<_> = others.map(|key| key.retire(now)).collect();
-            let dropped = changed.iter().map(|key| key.id).collect();
-            let (retired, change) = changed_states(changed);
-            Ok((!retired.is_empty()).then_some((retired, Change { dropped, ..change })))
-        });
-        Ok(changed.await?.unwrap_or_default())
+    pub async fn retire_others(&self, kept: &[Jwk]) -> Result<Vec<String>, Error> {
+        let actions = self.change(SigningKeyChange::Keep(kept.to_vec()), false).await?;
+        Ok(of_action(&actions, AuditAction::FederationKeyRetired))
     }
 
     /// Returns the public keys that are published, of any issuer.
@@ -136,7 +99,8 @@ impl Federation {
     /// # Errors
     /// The store failed.
     pub async fn published_keys(&self) -> Result<Vec<Jwk>, Error> {
-        Ok(self.read().await?.valid.into_iter().map(|row| row.key.jwk).collect())
+        let keys = self.run(ListSigningKeys).await?.keys;
+        Ok(keys.all().iter().filter(|key| key.is_published).map(|key| key.jwk.clone()).collect())
     }
 
     /// Promotes the next key when providers have read it. Returns whether it did. If several processes call this, exactly
@@ -145,32 +109,18 @@ impl Federation {
     /// # Errors
     /// The store failed.
     pub async fn advance(&self, issuer: &FederationIssuer) -> Result<bool, Error> {
-        let promoted = self.change(Actor::System, |keys, now| Ok(promotion(keys, issuer, false, now).ok()));
-        Ok(promoted.await?.is_some())
+        let promote = SigningKeyChange::Promote { issuer: issuer.clone(), is_forced: false };
+        match self.change(promote, true).await {
+            Err(Error::Refused(Refusal::FederationKey(_))) => Ok(false),
+            promoted => promoted.map(|_| true),
+        }
     }
 }
 
-fn promotion(
-    keys: &VerifiedKeys,
-    issuer: &FederationIssuer,
-    is_forced: bool,
-    now: Timestamp,
-) -> Result<((String, RetiredKeys), Change), FederationKeyError> {
-    let was_found = |key: &FederationKey| keys.find(key.id).is_some_and(|row| row.was_found(now));
-    let changed = keys.of(issuer).promote(was_found, is_forced, now)?;
-    let promoted = changed.first().map(|key| key.jwk.kid().to_owned()).unwrap_or_default();
-    let (retired, change) = changed_states(changed);
-    Ok(((promoted, retired), change))
+fn of_action(actions: &KeyActions, wanted: AuditAction) -> Vec<String> {
+    actions.iter().filter(|(action, _)| *action == wanted).map(|(_, kid)| kid.clone()).collect()
 }
 
-/// Returns the change of these rows, which became current or retired, and the key IDs of the retired ones.
-fn changed_states(changed: Vec<FederationKey>) -> (RetiredKeys, Change) {
-    let is_retired = |key: &FederationKey| key.state == FederationKeyState::Retired;
-    let retired = changed.iter().filter(|key| is_retired(key)).map(|key| key.jwk.kid().to_owned()).collect();
-    let change = changed.iter().fold(Change::default(), |change, key| {
-        let action =
-            if is_retired(key) { AuditAction::FederationKeyRetired } else { AuditAction::FederationKeyPromoted };
-        change.record(action, key)
-    });
-    (retired, Change { changed, ..change })
+pub(super) fn key_set_of(keys: &SigningKeys, issuer: &FederationIssuer) -> String {
+    key_set_document(keys.published(issuer).into_iter().map(|key| &key.jwk))
 }

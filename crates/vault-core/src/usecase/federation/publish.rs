@@ -1,11 +1,13 @@
 //! The keys that a server publishes and signs with.
 
-use super::{Federation, Rows, published};
+use super::Federation;
+use super::manage::key_set_of;
+use crate::entity::EntityKey;
 use crate::error::Error;
-use crate::federation::{FederationIssuer, FederationKey, Jwk, StoredFederationKey, key_set_document};
-use crate::id::KeyId;
+use crate::federation::{FederationIssuer, FederationKey, ListSigningKeys, SigningKeys, key_set_document};
 use crate::port::{Event, FederationSigningKey};
 use std::sync::{Arc, PoisonError, RwLock};
+use uuid::Uuid;
 
 /// The documents of an issuer, for a listener that serves them from memory. It contains neither private keys nor ports.
 #[derive(Debug)]
@@ -38,8 +40,9 @@ impl PublishedKeys {
         Arc::clone(&self.key_set.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn set(&self, keys: &[Jwk]) {
-        *self.key_set.write().unwrap_or_else(PoisonError::into_inner) = key_set_document(keys).into();
+    fn set(&self, keys: &SigningKeys) {
+        let document = key_set_of(keys, &self.issuer);
+        *self.key_set.write().unwrap_or_else(PoisonError::into_inner) = document.into();
     }
 }
 
@@ -48,11 +51,11 @@ pub struct FederationPublisher {
     federation: Federation,
     published: Arc<PublishedKeys>,
     signing: Option<Arc<dyn FederationSigningKey>>,
-    /// Rows and named keys as last verified, so that unchanged ones are not decrypted again.
-    seen: Option<(Rows, Vec<KeyId>)>,
-    damaged: Vec<String>,
-    /// Published keys as last read.
-    keys: Vec<FederationKey>,
+    /// Document in use.
+    document: Option<(Uuid, i64)>,
+    damaged: Vec<Uuid>,
+    /// Keys as last read.
+    keys: SigningKeys,
     is_found: bool,
 }
 
@@ -63,7 +66,8 @@ impl FederationPublisher {
         published: Arc<PublishedKeys>,
         signing: Option<Arc<dyn FederationSigningKey>>,
     ) -> Self {
-        Self { federation, published, signing, seen: None, damaged: Vec::new(), keys: Vec::new(), is_found: true }
+        let (keys, damaged) = (SigningKeys::default(), Vec::new());
+        Self { federation, published, signing, document: None, damaged, keys, is_found: true }
     }
 
     /// Reads the keys, and publishes and selects the valid ones.
@@ -71,25 +75,23 @@ impl FederationPublisher {
     /// # Errors
     /// The store failed. The previous keys stay in use.
     pub async fn refresh(&mut self) -> Result<(), Error> {
-        let Federation { environment, store, crypto } = &self.federation;
-        crypto.digester.refresh().await?;
-        let rows = store.federation_keys().await?;
-        self.is_found = !rows.iter().flatten().any(|row| self.lacks_publication(row));
-        if self.seen.as_ref().is_some_and(|seen| *seen == (without_checks(&rows), crypto.verifier.named())) {
-            return Ok(());
+        let stored = self.federation.run(ListSigningKeys).await?;
+        for id in stored.damaged.iter().filter(|id| !self.damaged.contains(id)) {
+            let event = Event::IntegrityFailure { table: EntityKey::TABLE, id: id.to_string() };
+            self.federation.environment.emit(event);
         }
-        let (rows, keys) = self.federation.verify_or_reread(rows).await?;
-        let set = keys.of(self.published.issuer());
-        if let Some(signing) = &self.signing {
-            signing.select(set.signing().and_then(|key| keys.find(key.id)))?;
+        self.damaged = stored.damaged;
+        let issuer = self.published.issuer();
+        let failed =
+            |key: &&FederationKey| stored.checks.of(key.kid()).is_some_and(|checked| checked.failure.is_some());
+        self.is_found = !stored.keys.published(issuer).iter().any(failed);
+        if self.document != stored.document {
+            if let Some(signing) = &self.signing {
+                signing.select(stored.keys.signing(issuer));
+            }
+            self.published.set(&stored.keys);
+            (self.document, self.keys) = (stored.document, stored.keys);
         }
-        self.published.set(&published(&set));
-        for id in keys.damaged.iter().filter(|id| !self.damaged.contains(id)) {
-            environment.emit(Event::IntegrityFailure { table: "federation_keys", id: id.clone() });
-        }
-        self.keys = set.keys().to_vec();
-        self.damaged = keys.damaged;
-        self.seen = Some((without_checks(&rows), crypto.verifier.named()));
         Ok(())
     }
 
@@ -98,19 +100,8 @@ impl FederationPublisher {
         self.is_found
     }
 
-    fn lacks_publication(&self, row: &StoredFederationKey) -> bool {
-        let is_published = self.federation.crypto.verifier.named().contains(&row.key.id);
-        row.key.issuer == *self.published.issuer() && is_published && row.failure.is_some()
+    /// Returns the keys of the issuer as last read, for metrics.
+    pub fn keys(&self) -> Vec<&FederationKey> {
+        self.keys.published(self.published.issuer())
     }
-
-    /// Returns the published keys as last read, for metrics.
-    pub fn keys(&self) -> &[FederationKey] {
-        &self.keys
-    }
-}
-
-/// Returns the rows without the findings of publication checks, which do not affect whether a key is valid.
-fn without_checks(rows: &Rows) -> Rows {
-    let without = |row: &StoredFederationKey| StoredFederationKey { checked_at: None, failure: None, ..row.clone() };
-    rows.iter().map(|row| row.as_ref().map(without).map_err(Clone::clone)).collect()
 }

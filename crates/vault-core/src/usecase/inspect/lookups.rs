@@ -20,9 +20,7 @@ impl Inspector {
                 address.into_iter().chain([Lookup::EnrolmentCode(invitation.code)]).collect()
             }
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![Lookup::Owner],
-            InstanceRow::Organization { .. } | InstanceRow::OrganizationKey { .. } | InstanceRow::FederationKey(_) => {
-                return Ok(());
-            }
+            InstanceRow::Organization { .. } | InstanceRow::OrganizationKey { .. } => return Ok(()),
         };
         for table in self.store.missing_lookups(row.part(), row.place(), expected).await? {
             seen.find(row.part().table(), row.place().1, Violation::Lookup { table });

@@ -7,7 +7,6 @@ use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subj
 use crate::digest::RowMac;
 use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
-use crate::federation::StoredFederationKey;
 use crate::id::KeyId;
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::{KeyPurpose, KeyringEntry};
@@ -408,11 +407,6 @@ impl InstanceRotation {
                 let digest = signed(draft.mac_is_valid(owner, digester), made.digest, &draft.digest)?;
                 let draft = EnrolmentDraft { digest, ..made };
                 InstanceRow::Draft { organization: *organization, account: *account, draft }
-            }
-            InstanceRow::FederationKey(stored) => {
-                let mac = signed(stored.mac_is_valid(digester), stored.key.sign(digester), &stored.mac)?;
-                let private_key = rewrapper.federation_key(stored.key.id, &stored.private_key)?;
-                InstanceRow::FederationKey(Box::new(StoredFederationKey { mac, private_key, ..(**stored).clone() }))
             }
         })
     }

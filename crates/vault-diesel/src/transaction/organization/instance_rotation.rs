@@ -8,15 +8,14 @@ use super::super::account::row::{SignedRow, account_of};
 use super::super::audit::AuditRecorder;
 use super::super::credential::labels;
 use super::super::credential::row::credential_of;
-use super::super::federation::FederationKeyRow;
 use super::super::{Read, Transaction};
 use super::key_columns;
 use super::keys::{ReadOrganizationKeys, insert_instance_key};
 use crate::db::{Db, KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, credentials, enrolment_drafts, federation_keys, instance, instance_keys, invitations, organization_keys,
-    organizations, pending_seeds, retiring_instance_keys,
+    accounts, credentials, enrolment_drafts, instance, instance_keys, invitations, organization_keys, organizations,
+    pending_seeds, retiring_instance_keys,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, place_of};
 use diesel::{
@@ -173,11 +172,6 @@ async fn read(
             let rows = rows.order((enrolment_drafts::organization_id, enrolment_drafts::account_id));
             let rows: Vec<AccountDraftRow> = tx.page(rows.select(AccountDraftRow::as_select()), limit).await?;
             rows.into_iter().map(AccountDraftRow::decode).collect()
-        }
-        InstancePart::FederationKeys => {
-            let rows = federation_keys::table.filter(following).order(federation_keys::id);
-            let rows: Vec<FederationKeyRow> = tx.page(rows.select(FederationKeyRow::as_select()), limit).await?;
-            rows.into_iter().map(|row| Ok(InstanceRow::FederationKey(Box::new(row.decode()?)))).collect()
         }
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::db::Parts;
 use crate::schema::{
-    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, federation_keys,
-    idempotency_keys, instance_keys, invitations, organization_keys, organizations, pending_seeds, sessions,
+    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, idempotency_keys,
+    instance_keys, invitations, organization_keys, organizations, pending_seeds, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -41,7 +41,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 21] = [
+const COLUMNS: [KeyColumn; 19] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -55,8 +55,6 @@ const COLUMNS: [KeyColumn; 21] = [
     of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
     of(Instance, "entities", entities::sealed, InBlob),
     of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
-    of(Instance, "federation_keys", federation_keys::private_key, InBlob),
-    of(Instance, "federation_keys", federation_keys::mac_key_id, ById),
     of(Audit, "audit", audit::key_id, ById),
     of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
     of(Audit, "audit_delivery", audit_delivery::key_id, ById),
@@ -212,11 +210,6 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(enrolment_drafts::seed, draft.seed.blob.as_bytes()),
             bytes(enrolment_drafts::digest, draft.digest.code.as_bytes()),
             key(enrolment_drafts::digest_key_id, draft.digest.key),
-        ],
-        InstanceRow::FederationKey(stored) => vec![
-            bytes(federation_keys::private_key, stored.private_key.as_bytes()),
-            bytes(federation_keys::mac, stored.mac.code.as_bytes()),
-            key(federation_keys::mac_key_id, stored.mac.key),
         ],
     }
 }
