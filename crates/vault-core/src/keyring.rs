@@ -23,7 +23,6 @@ pub enum KeyPurpose {
     /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
     Instance,
     /// Lookup digests of rows, and MACs of rows that do not name their key.
-    #[strum(to_string = "look-up")]
     Lookup,
     /// MACs of audit entries, checkpoints and the anchor.
     Audit,

@@ -128,7 +128,7 @@ impl InstanceKeyPurpose {
     /// Returns the stored name of the purpose.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Lookup => "look-up",
+            Self::Lookup => "lookup",
             Self::Audit => "audit",
             Self::Token => "token",
         }

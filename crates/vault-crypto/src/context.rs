@@ -74,7 +74,7 @@ impl Column {
             Self::Metadata => "credential.metadata",
             Self::OrganizationKey => "organization_key.wrapped",
             Self::FingerprintKey => "organization.fingerprint_wrapped",
-            Self::PurposeKey(InstanceKeyPurpose::Lookup) => "instance_key.wrapped/look-up",
+            Self::PurposeKey(InstanceKeyPurpose::Lookup) => "instance_key.wrapped/lookup",
             Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
             Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
             Self::InstanceKey => "instance.wrapped",

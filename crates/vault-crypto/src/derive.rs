@@ -26,9 +26,9 @@ pub(crate) enum Label {
     Seed,
     /// From the instance key: seals the documents of entities.
     Entity,
-    /// From the instance key or the look-up key: a keyed digest.
+    /// From the instance key or the lookup key: a keyed digest.
     Digest(DigestPurpose),
-    /// From the look-up key: the parent of digests that are not prepared at start.
+    /// From the lookup key: the parent of digests that are not prepared at start.
     OtherDigests,
     /// From an audit key: MACs over audit records.
     AuditRecord,

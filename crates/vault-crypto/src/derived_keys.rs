@@ -1,4 +1,4 @@
-//! The keys derived from an audit key and from a look-up key.
+//! The keys derived from an audit key and from a lookup key.
 
 use crate::derive::Label;
 use crate::key::SymmetricKey;
@@ -25,7 +25,7 @@ impl AuditKeys {
     }
 }
 
-/// Keys derived from a look-up key.
+/// Keys derived from a lookup key.
 pub(crate) struct LookUpKeys {
     address: MacKey,
     attempt_bucket: MacKey,
@@ -52,7 +52,7 @@ impl LookUpKeys {
         }
     }
 
-    /// Returns the digest of a look-up value.
+    /// Returns the digest of a lookup value.
     pub(crate) fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
             DigestPurpose::Address => &self.address,

@@ -12,7 +12,7 @@ use vault_core::port::{Clock, KeyedDigester, SealError};
 /// Computes keyed digests.
 ///
 /// MACs of cursors and of rows that name their key use keys derived from the instance key. All other digests use the
-/// look-up key, or the audit key for states that the audit records: such a digest does not name its key, so it may be
+/// lookup key, or the audit key for states that the audit records: such a digest does not name its key, so it may be
 /// under any existing key.
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,

@@ -167,7 +167,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
         (None, _) => String::new(),
         (Some(rows), "token") => format!("{rows} sessions"),
         (Some(rows), "audit") => format!("{rows} entries"),
-        (Some(rows), "look-up") => format!("{rows} requests and deliveries, and rows that the next rotation rekeys"),
+        (Some(rows), "lookup") => format!("{rows} requests and deliveries, and rows that the next rotation rekeys"),
         (Some(rows), _) => format!("{rows} rows"),
     };
     let row = |key: &ShownPurposeKey| {

@@ -54,7 +54,7 @@ impl Resolve for SystemResolver {
         let permit = Arc::clone(&self.free).try_acquire_owned().map_err(|_| io::ErrorKind::ResourceBusy)?;
         let (lookup, host) = (Arc::clone(&self.lookup), host.to_owned());
         let (sender, found) = oneshot::channel();
-        thread::Builder::new().name("look-up".to_owned()).stack_size(STACK).spawn(move || {
+        thread::Builder::new().name("lookup".to_owned()).stack_size(STACK).spawn(move || {
             let answer = {
                 let _permit = permit; // released before the receiver gets the result, and on panic
                 lookup(&host)
