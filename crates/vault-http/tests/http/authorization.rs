@@ -37,7 +37,7 @@ fn sound_body(line: &str) -> String {
 fn protected() -> Vec<String> {
     let routes = routes().filter(|route| matches!(route.access, Access::Session | Access::Role(_)));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 53, "{lines:?}");
+    assert_eq!(lines.len(), 55, "{lines:?}");
     lines
         .iter()
         .map(|line| {

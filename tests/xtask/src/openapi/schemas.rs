@@ -322,6 +322,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
             json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
         ),
         ("ChangeIntegrationRequest", "expires_at", json!({"type": ["string", "null"], "format": "date-time"})),
+        ("SetAsideRequest", "until", json!({"type": ["string", "null"], "format": "date-time"})),
         ("CreateIntegrationRequest", "expires_at", json!({"format": "date-time"})),
         ("PromoteRequest", "version", json!({"minimum": 1})),
         ("NamespaceUsage", "since", json!({"format": "date-time"})),
