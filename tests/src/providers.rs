@@ -136,7 +136,7 @@ impl Providers {
         self.command(&json!({"trust": identity, "subject": subject}));
     }
 
-    /// Lets the providers' copies of the key set expire, which they otherwise use for an hour.
+    /// Expires the cached key sets of the providers, which are otherwise valid for an hour.
     pub fn expire_key_sets(&mut self) {
         self.command(&json!({"expire": true}));
     }

@@ -172,7 +172,11 @@ fn export_applied_elsewhere_is_identical() {
 
     // A missing issuer is reported before anything is changed.
     let refused = desk.apply(&[]).refused();
-    assert!(refused.stderr.contains("etl.yaml:7: trusts/0/issuer: cluster is no issuer here"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("etl.yaml:7: trusts/0/issuer: cluster does not exist on this server"),
+        "{}",
+        refused.stderr
+    );
     assert_eq!(desk.session.list().len(), 0);
     let key = desk.issuer();
     assert_eq!(

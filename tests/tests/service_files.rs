@@ -182,7 +182,7 @@ fn every_alert_is_described() {
         let name = rule.lines().next().unwrap();
         expected += &format!("| `{name}` ({severity}) | {} | {} |\n", field("summary:"), field("description:"));
     }
-    vault_testkit::page::hold_table(&path, head, &expected);
+    vault_testkit::page::assert_table(&path, head, &expected);
 }
 
 /// Alerts and dashboard use metrics that the page describes. The dashboard shows all of them except those that others

@@ -992,7 +992,7 @@ pub(crate) enum NamespaceCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vault_testkit::page::hold_table;
+    use vault_testkit::page::assert_table;
 
     /// Commands and settings distinguish their flags by ID, so the IDs must not overlap.
     #[test]
@@ -1032,7 +1032,7 @@ mod tests {
         let mut all = command();
         all.build();
         documented(&mut all, &mut rows);
-        let rest = hold_table(&path, "| Command | What it does |\n|---|---|\n", &(rows.join("\n") + "\n"));
+        let rest = assert_table(&path, "| Command | What it does |\n|---|---|\n", &(rows.join("\n") + "\n"));
         assert_eq!(rest, "");
     }
 

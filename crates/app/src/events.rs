@@ -158,7 +158,7 @@ fn begin_series() {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use vault_testkit::page::{hold_table, metric_rows};
+    use vault_testkit::page::{assert_table, metric_rows};
 
     /// `ORGVAULT_UPDATE=1` regenerates the table.
     #[test]
@@ -169,6 +169,6 @@ mod tests {
             crate::backups::describe();
             crate::federation::begin_exchanges();
         });
-        hold_table(&path, "| Metric of the vault | Meaning |\n|---|---|\n", &rows);
+        assert_table(&path, "| Metric of the vault | Meaning |\n|---|---|\n", &rows);
     }
 }

@@ -110,7 +110,7 @@ pub enum ProofOutcome<'a> {
     Refused(RefusedProof<'a>),
 }
 
-/// Changes after a refusal.
+/// State to store after a refused attempt.
 #[derive(Clone, Debug)]
 pub struct RefusedProof<'a> {
     /// Outcome of the attempt.

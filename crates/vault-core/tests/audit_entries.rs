@@ -76,7 +76,7 @@ fn full() -> AuditRecord {
         }),
         origin: Origin { network: Some(Network::V4([198, 51, 100])), request: Some(uuid(4)) },
         rows: vec![(RecordedRow::Credential, RowState::Revision(7))],
-        changes: vec![AuditChange::untold(ChangedField::Labels)],
+        changes: vec![AuditChange::withheld(ChangedField::Labels)],
         ..bare()
     }
 }
@@ -318,7 +318,7 @@ fn finding_names_its_object() {
 #[test]
 fn entry_matches_filter_for_each_action() {
     let changed = |action, subject, fields: &[ChangedField]| {
-        let changes = fields.iter().map(|field| AuditChange::untold(*field)).collect();
+        let changes = fields.iter().map(|field| AuditChange::withheld(*field)).collect();
         sealed(AuditRecord { action, subject, changes, ..bare() }).to_entry()
     };
     let credential = Subject::Credential(CredentialId::from_uuid(uuid(7)));
@@ -366,7 +366,7 @@ fn entry_matches_filter_for_each_participant() {
 fn changes_are_read_as_they_were_written() {
     let changes = vec![
         AuditChange::new(ChangedField::Namespaces, Some("a/* b".into()), Some("c \"d\"\n".into())),
-        AuditChange::untold(ChangedField::Description),
+        AuditChange::withheld(ChangedField::Description),
     ];
     let mut entry = sealed(AuditRecord { changes: changes.clone(), ..bare() }).to_entry();
     assert_eq!(entry.changes(), changes);

@@ -67,7 +67,7 @@ impl InstanceKeyRewrapper {
         of(&keys).open(context, sealed).map(drop).map_err(|error| does_not_open(context, error))
     }
 
-    fn secrets_open(
+    fn can_decrypt_secrets(
         &self,
         account: AccountId,
         password: Option<&SealedPassword>,
@@ -181,12 +181,14 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
                 }
             }
             InstanceRow::Account { signed, password, seed, .. } => {
-                self.secrets_open(signed.grant.account, Some(password), seed)
+                self.can_decrypt_secrets(signed.grant.account, Some(password), seed)
             }
             InstanceRow::Draft { account, draft, .. } => {
-                self.secrets_open(*account, Some(&draft.password), &draft.seed)
+                self.can_decrypt_secrets(*account, Some(&draft.password), &draft.seed)
             }
-            InstanceRow::PendingSeed { account, pending, .. } => self.secrets_open(*account, None, &pending.seed),
+            InstanceRow::PendingSeed { account, pending, .. } => {
+                self.can_decrypt_secrets(*account, None, &pending.seed)
+            }
             InstanceRow::Invitation(_) => Ok(()),
         }
     }

@@ -399,7 +399,7 @@ diesel::table! {
         namespace -> Text,
         vend -> Text,
         credentials -> BigInt,
-        begun_at -> BigInt,
+        started_at -> BigInt,
         expires_at -> BigInt,
     }
 }

@@ -120,7 +120,7 @@ pub(crate) struct Sorted {
 
 /// Fields that several names can set. The name with the best rank takes precedence.
 const RANKED: [&str; 2] = ["region", "expires_at"];
-const NO_SPACES: [&str; 10] = [
+const WITHOUT_SPACES: [&str; 10] = [
     "access_key_id",
     "secret_access_key",
     "session_token",
@@ -139,7 +139,7 @@ impl Sorted {
         for pair in pairs.iter().filter(|pair| !pair.is_empty()) {
             sorted.sort(pair, kind)?;
         }
-        for field in NO_SPACES {
+        for field in WITHOUT_SPACES {
             if sorted.text(field).contains(char::is_whitespace) {
                 return Err(sorted.violation(field, "spaces"));
             }

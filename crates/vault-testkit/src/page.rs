@@ -10,7 +10,7 @@ use std::sync::Mutex;
 ///
 /// # Panics
 /// The table differs, or the page cannot be read.
-pub fn hold_table(page: &Path, head: &str, rows: &str) -> String {
+pub fn assert_table(page: &Path, head: &str, rows: &str) -> String {
     let text = std::fs::read_to_string(page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     let (start, rest) = text.split_once(head).unwrap_or_else(|| panic!("{} has no table {head}", page.display()));
     let end = rest.lines().take_while(|line| line.starts_with("| ")).map(|line| line.len() + 1).sum();

@@ -372,11 +372,11 @@ mod tests {
             let _ = writeln!(rows, "| `{name}` | {passes} |");
             rows
         });
-        vault_testkit::page::hold_table(&path, "| Check | Passes if |\n|---|---|\n", &rows);
+        vault_testkit::page::assert_table(&path, "| Check | Passes if |\n|---|---|\n", &rows);
     }
 
     #[test]
-    fn remedies_and_findings_follow_the_table() {
+    fn doctor_prints_remedies_after_table() {
         let checks = [
             Check::passed(CheckName::Vault, "it opens"),
             Check::other(CheckName::Backups, Outcome::Warning, "one day old", "Back up."),

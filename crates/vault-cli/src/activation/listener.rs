@@ -19,7 +19,7 @@ use vault_crypto::{OsEntropy, SystemClock};
 const MAX_KEY_FILE: usize = 64 * 1024;
 /// First pause between attempts to activate. Each pause doubles, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(4);
+const MAX_BACKOFF: Duration = Duration::from_secs(4);
 /// Difference of clocks in milliseconds that is ignored: 1 minute.
 const LARGEST_CLOCK_ERROR: i64 = 60_000;
 
@@ -142,7 +142,7 @@ impl Listener {
                 note(&format!("{failure}\n  Retrying for {}", humantime::format_duration(wait)));
             }
             std::thread::sleep(until_next);
-            pause = LONGEST_PAUSE.min(pause * 2);
+            pause = MAX_BACKOFF.min(pause * 2);
         }
     }
 

@@ -24,7 +24,7 @@ const SHORTEST_TIME: i64 = 1_000;
 /// First pause after a failed renewal. Each pause doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Maximum pause after a failed renewal.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// Maximum duration of one sleep, so that a host that was suspended continues by its wall clock.
 const SLICE: Duration = Duration::from_secs(30);
 
@@ -70,7 +70,7 @@ impl<'a> Renewal<'a> {
                     ));
                 }
                 sleep(pause).await;
-                pause = LONGEST_PAUSE.min(pause * 2);
+                pause = MAX_BACKOFF.min(pause * 2);
             }
             if pause > FIRST_PAUSE {
                 warn(&format!(

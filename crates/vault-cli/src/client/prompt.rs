@@ -72,7 +72,7 @@ fn ask(flag: &str, what: &str, hide: bool) -> Result<Zeroizing<String>, Failure>
     }
     drop(silence);
     if answer.is_empty() {
-        return Err(Failure::new(format!("no answer to {what:?}. Nothing was changed")));
+        return Err(Failure::new(format!("no value entered for {what}. Nothing was changed")));
     }
     let text = std::str::from_utf8(&answer).map_err(|_| Failure::new(format!("the {what} must be UTF-8 text")))?;
     Ok(Zeroizing::new(without_newline(text).to_owned()))

@@ -24,7 +24,7 @@ use vault_crypto::OsEntropy;
 use vault_crypto::{SystemClock, SystemIds};
 
 /// Exit status of a failure of `exec` itself. env(1) and timeout(1) use the same value, which few commands return.
-const OWN_FAILURE: u8 = 125;
+const EXEC_FAILED: u8 = 125;
 
 /// Runs `orgvault exec`. Returns the exit status of its command.
 pub fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
@@ -32,7 +32,7 @@ pub fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Fai
         .complete()
         .and_then(|()| execute(args, base_path))
         .map(ExitCode::from)
-        .map_err(|failure| failure.or_status(OWN_FAILURE))
+        .map_err(|failure| failure.or_status(EXEC_FAILED))
 }
 
 fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {

@@ -219,7 +219,8 @@ fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Violatio
     unknown
         .map(|(number, trust)| {
             let name = trust.issuer.as_str().unwrap_or_default();
-            let reason = format!("{name} is no issuer here; an operator adds it with `orgvault issuer add`");
+            let reason =
+                format!("{name} does not exist on this server; an operator adds it with `orgvault issuer add`");
             integration.at.violation(&format!("trusts/{number}/issuer"), reason)
         })
         .collect()

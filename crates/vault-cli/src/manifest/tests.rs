@@ -368,7 +368,7 @@ fn unplannable_changes_have_a_reason() {
         plan(&manifest, present, false).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert!(
-        message(&Present::default())[0].contains("etl.yaml:10: trusts/0/issuer: github is no issuer here"),
+        message(&Present::default())[0].contains("etl.yaml:10: trusts/0/issuer: github does not exist on this server"),
         "{:?}",
         message(&Present::default())
     );

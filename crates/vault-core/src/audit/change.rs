@@ -74,7 +74,7 @@ impl AuditChange {
     }
 
     /// Creates a change of `field` whose values are sealed.
-    pub fn untold(field: ChangedField) -> Self {
+    pub fn withheld(field: ChangedField) -> Self {
         Self::new(field, None, None)
     }
 }

@@ -132,11 +132,11 @@ impl AuditEntry {
 
     /// Returns whether its MAC verifies.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
-        self.id.parse().is_ok_and(|id| self.would_be_genuine_as(id, sealer))
+        self.id.parse().is_ok_and(|id| self.mac_matches_id(id, sealer))
     }
 
     /// Returns whether its MAC would verify with the ID `id`.
-    pub fn would_be_genuine_as(&self, id: AuditId, sealer: &dyn AuditSealer) -> bool {
+    pub fn mac_matches_id(&self, id: AuditId, sealer: &dyn AuditSealer) -> bool {
         let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
         self.to_authenticated_bytes(id).is_some_and(|bytes| sealer.is_code(key, &bytes, Digest::from_bytes(code)))
     }

@@ -484,7 +484,7 @@ CREATE TABLE activations (
     namespace TEXT NOT NULL,
     vend TEXT NOT NULL,
     credentials BIGINT NOT NULL,
-    begun_at BIGINT NOT NULL,
+    started_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, id)
 ) WITHOUT ROWID;

@@ -232,7 +232,7 @@ mod tests {
             format!("| `{}` | {} |\n", action.as_str(), said.replace('%', "…"))
         };
         let expected: String = AuditAction::ALL.iter().map(row).collect();
-        let rest = vault_testkit::page::hold_table(&path, "| Action | The actor |\n|---|---|\n", &expected);
+        let rest = vault_testkit::page::assert_table(&path, "| Action | The actor |\n|---|---|\n", &expected);
         assert_eq!(rest, "");
     }
 

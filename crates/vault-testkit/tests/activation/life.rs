@@ -372,8 +372,8 @@ async fn changes_are_recorded_with_changed_fields() {
     vault.describe(&admin, id.into(), both).await.unwrap();
     let expected = [
         change(ChangedField::Vend, Some("short"), Some("any")),
-        AuditChange::untold(ChangedField::Labels),
-        AuditChange::untold(ChangedField::Description),
+        AuditChange::withheld(ChangedField::Labels),
+        AuditChange::withheld(ChangedField::Description),
     ];
     assert_eq!(reported(AuditAction::CredentialVendRelaxed), expected);
     assert_eq!(reported(AuditAction::CredentialDescribed), []);

@@ -174,7 +174,7 @@ impl Operator {
     fn tell_apart(&self, changed: &[(AuditEntry, i64)], report: Report<'_>) {
         let ids: Vec<AuditId> = changed.iter().filter_map(|(entry, _)| entry.id.parse().ok()).collect();
         for (entry, checkpoint) in changed {
-            let belongs = ids.iter().find(|id| entry.would_be_genuine_as(**id, &*self.environment.audit));
+            let belongs = ids.iter().find(|id| entry.mac_matches_id(**id, &*self.environment.audit));
             report(match belongs {
                 Some(id) => AuditFinding::Reordered { entry: entry.id.clone(), belongs: format!("entry {id}") },
                 None => AuditFinding::Changed { entry: entry.id.clone(), checkpoint: *checkpoint },

@@ -281,9 +281,9 @@ fn reported(action: AuditAction, read: &Read, decided: &Decided) -> (AuditAction
                 });
             }
             changes.extend(AuditChange::between(ChangedField::Vend, &current.vend, &decided.vend, vend));
-            changes.extend((before.labels != after.labels).then(|| AuditChange::untold(ChangedField::Labels)));
+            changes.extend((before.labels != after.labels).then(|| AuditChange::withheld(ChangedField::Labels)));
             let described = before.description != after.description;
-            changes.extend(described.then(|| AuditChange::untold(ChangedField::Description)));
+            changes.extend(described.then(|| AuditChange::withheld(ChangedField::Description)));
             let (from, to) = (before.expires_at(current.version), after.expires_at(current.version));
             let text = |at: &Option<Timestamp>| at.and_then(Timestamp::to_rfc3339);
             changes.extend(AuditChange::between(ChangedField::ExpiresAt, &from, &to, text));

@@ -134,7 +134,7 @@ impl Read for List<(OrganizationId, AccountId)> {
     }
 }
 
-/// Where a page begins: after this id of this organization, and in organizations after it.
+/// Start of a page: IDs after `after` in its organization, then all later organizations.
 fn start(after: Option<(OrganizationId, AccountId)>) -> (IdBytes, IdBytes) {
     match after {
         Some((organization, account)) => (organization.stored(), account.stored()),

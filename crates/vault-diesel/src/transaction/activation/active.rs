@@ -33,7 +33,7 @@ struct ActivationRow {
     namespace: Column<Namespace>,
     vend: Column<VendMode>,
     credentials: i64,
-    begun_at: i64,
+    started_at: i64,
     expires_at: i64,
 }
 
@@ -49,7 +49,7 @@ impl ActivationRow {
             namespace: self.namespace.decode(TABLE, &id, "namespace")?,
             vend: self.vend.decode(TABLE, &id, "vend")?,
             credentials: u32::try_from(self.credentials).map_err(damaged)?,
-            started_at: Timestamp::from_millis(self.begun_at),
+            started_at: Timestamp::from_millis(self.started_at),
             expires_at: Timestamp::from_millis(self.expires_at),
         })
     }
@@ -95,7 +95,7 @@ impl Transaction for ForIntegration<EndActivation> {
         let active = || {
             own_activation(organization, integration, activation).filter(activations::expires_at.gt(now.as_millis()))
         };
-        let started = tx.first(active().select((activations::namespace, activations::begun_at))).await?;
+        let started = tx.first(active().select((activations::namespace, activations::started_at))).await?;
         let ended = tx.execute(diesel::delete(active())).await? > 0;
         if ended {
             if let Some((namespace, started)) = started {

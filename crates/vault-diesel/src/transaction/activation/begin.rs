@@ -56,7 +56,7 @@ impl Transaction for ForIntegration<FetchCredentials> {
             activations::namespace.eq(namespace.as_str()),
             activations::vend.eq(new.vend.as_str()),
             activations::credentials.eq(i64::try_from(taken.len()).unwrap_or(i64::MAX)),
-            activations::begun_at.eq(now.as_millis()),
+            activations::started_at.eq(now.as_millis()),
             activations::expires_at.eq(new.expires_at.as_millis()),
         ));
         try_join!(tx.execute(new), audit.record(tx, &self.audit))?;

@@ -24,7 +24,7 @@ impl Transaction for ForIntegration<IssueCredentials> {
         let (organization, integration) = (self.principal.organization.stored(), self.principal.integration.stored());
         let authorized = authorize_and_share(tx, &self.principal, *activation, self.now).await?.map(drop);
         let stands = !renewal || lock_active(tx, self).await?;
-        let started = own_activation(organization, integration, activation.stored()).select(activations::begun_at);
+        let started = own_activation(organization, integration, activation.stored()).select(activations::started_at);
         let frozen = is_frozen(tx, organization, namespace);
         let ids: Vec<_> = wanted.iter().map(|one| one.credential.stored()).collect();
         // By id, like every transaction that locks several. Deletions and replacements run before or after this one.
@@ -97,7 +97,7 @@ async fn lock_active(tx: &Tx<'_>, command: &ForIntegration<IssueCredentials>) ->
     let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
     let active = own_activation(organization, integration, command.payload.activation.stored())
         .filter(activations::expires_at.gt(command.now.as_millis()))
-        .select(activations::begun_at);
+        .select(activations::started_at);
     Ok(tx.first::<i64, _>(locked(active, Update)).await?.is_some())
 }
 
