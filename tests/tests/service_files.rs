@@ -253,7 +253,7 @@ fn service_role_has_minimal_rights_on_every_table() {
 fn missing_right_is_named_with_its_table_and_its_page() {
     let vault = Vault::init(Database::Postgres);
     let sql = Sql::of(&vault);
-    for (table, command) in [("organizations", &["org", "list"][..]), ("schema_versions", &["account", "list"])] {
+    for (table, command) in [("lookups", &["org", "list"][..]), ("schema_versions", &["account", "list"])] {
         sql.run(&format!("REVOKE ALL ON {table} FROM {SERVICE}"));
         let output = vault.run(command).refused().stderr;
         assert!(output.contains(&format!("permission denied for table {table}")), "{output}");
