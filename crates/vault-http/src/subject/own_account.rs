@@ -123,7 +123,7 @@ async fn change_password(caller: Owner, api: Data<PublicApi>, Body(body): Body<C
     let proof = proof(ProofRequest { password, passcode }, caller.network);
     let (accounts, new) = (api.parts.accounts.for_request(caller.origin), new_password.into_secret());
     let change = |session| async move { accounts.change_password(&session, proof, new).await };
-    caller.run(change).await.map(no_content).map_err(ProblemResponse::as_reauthentication)
+    caller.run(change).await.map(no_content).map_err(ProblemResponse::of_reauthentication)
 }
 
 async fn replace_passcode(
@@ -133,7 +133,7 @@ async fn replace_passcode(
 ) -> JsonResult<NewPasscode> {
     let (accounts, proof) = (api.parts.accounts.for_request(caller.origin), proof(body, caller.network));
     let replace = |session| async move { accounts.replace_passcode(&session, proof).await };
-    let new = caller.run(replace).await.map_err(ProblemResponse::as_reauthentication)?;
+    let new = caller.run(replace).await.map_err(ProblemResponse::of_reauthentication)?;
     ok(NewPasscode { totp: totp(new) })
 }
 
@@ -150,7 +150,7 @@ async fn replace_recovery_codes(
 ) -> JsonResult<NewRecoveryCodes> {
     let (accounts, proof) = (api.parts.accounts.for_request(caller.origin), proof(body, caller.network));
     let replace = |session| async move { accounts.replace_recovery_codes(&session, proof).await };
-    let codes = caller.run(replace).await.map_err(ProblemResponse::as_reauthentication)?;
+    let codes = caller.run(replace).await.map_err(ProblemResponse::of_reauthentication)?;
     ok(NewRecoveryCodes { recovery_codes: recovery_codes(codes) })
 }
 
