@@ -28,6 +28,7 @@ fn sound_body(line: &str) -> String {
         "PATCH /v1/accounts/x" => json!({"role": "viewer"}),
         "POST /v1/account/password" => json!({"password": "a", "passcode": "b", "new_password": "c"}),
         "POST /v1/account/passcode/confirm" => json!({"passcode": "b"}),
+        "PUT /v1/account/set-aside" => json!({"concern": "a"}),
         _ => json!({"password": "a", "passcode": "b"}),
     };
     body.to_string()
