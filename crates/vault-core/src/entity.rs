@@ -80,7 +80,7 @@ pub enum Kind {
     SigningKeys,
     /// Results of the publication checks of signing keys, under the ID of their document.
     PublicationChecks,
-    /// What an account has set aside on its overview, under its ID.
+    /// Concerns of the overview that an account has set aside, under its ID.
     SetAside,
 }
 

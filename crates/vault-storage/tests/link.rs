@@ -141,7 +141,7 @@ async fn connections_use_the_checked_address() {
     let port = server.endpoint().rsplit(':').next().unwrap().to_owned();
     let url = format!("http://store.test:{port}/");
 
-    // Judged once; a second lookup, which would lead inside, is not made.
+    // The address is checked once. A second lookup, which would return a private address, is not made.
     let resolver = Rebinding::new(&[&["127.0.0.1"], &["127.0.0.1"]]);
     let closed = guarded(&[], resolver.clone());
     assert_eq!(check(&closed, &link(&url), &[]).await, ["authenticate failed blocked-egress"]);

@@ -115,7 +115,7 @@ impl Operation for ChangeSigningKeys {
 }
 
 impl ChangeSigningKeys {
-    /// Inserts the document, in the place of damaged ones.
+    /// Inserts the document, and removes damaged ones.
     async fn insert(&self, unit: &Unit<'_>, keys: &SigningKeys, damaged: &[Uuid]) -> Result<(), Failure> {
         for id in damaged {
             unit.remove::<PublicationChecks>(OF_INSTANCE, *id).await?;

@@ -34,7 +34,7 @@ impl Operation for SetOrganizationState {
             OrganizationState::Active => AuditAction::OrganizationEnabled,
             OrganizationState::Disabled => {
                 unit.rows().end_sessions(id).await?;
-                // What an integration began before ends before this.
+                // Waits for transactions of integrations that have begun.
                 unit.rows().lock_entities(id, Kind::Integration).await?;
                 AuditAction::OrganizationDisabled
             }

@@ -154,7 +154,7 @@ pub trait AuthorityRows: Send + Sync {
     fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool>;
 }
 
-/// Rows of organizations beside their documents.
+/// Rows of organizations, in addition to their documents.
 pub trait OrganizationRows: Send + Sync {
     /// Inserts the keys of a new organization, and the row that its operations lock.
     fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()>;

@@ -27,9 +27,9 @@ const LONGEST_QUEUE: usize = 4_096;
 
 /// A work that shares a transaction with queued works of its kind.
 pub(crate) trait Queued: Send + Sized + 'static {
-    /// What a run leaves, besides the work.
+    /// Result of a run that is kept apart from the work.
     type Ran: Send;
-    /// What its caller gets.
+    /// The value for its caller.
     type Answer: Send + 'static;
 
     /// Its organization.
@@ -53,11 +53,11 @@ pub(crate) trait Queued: Send + Sized + 'static {
     fn answer(self, ran: Self::Ran) -> Result<Self::Answer, StoreError>;
 }
 
-/// What works of one organization left.
+/// Results of the works of one organization.
 pub(crate) struct RanAll<R> {
-    /// What each left, in their order.
+    /// The result of each work, in their order.
     pub(crate) each: Vec<R>,
-    /// Whether anything is to be committed.
+    /// True if anything is to be committed.
     pub(crate) commits: bool,
 }
 
@@ -350,7 +350,7 @@ async fn decide_groups<A: Queued>(
     }
 }
 
-/// The works of several organizations, in the order in which every transaction locks their rows, and what they left.
+/// The works of all organizations of a transaction, in the order in which it locks their rows, with their results.
 struct Shared<A: Queued> {
     works: Vec<(OrganizationId, Vec<A>)>,
     ran: Vec<A::Ran>,

@@ -1,4 +1,4 @@
-//! Rows of organizations beside their documents.
+//! Rows of organizations, in addition to their documents.
 
 use super::{TxRows, lock_all, several, then};
 use crate::db::{Update, locked};

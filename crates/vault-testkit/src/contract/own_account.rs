@@ -42,7 +42,7 @@ pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (created.plus_seconds(10), left));
 }
 
-/// What a user sets aside is shown to no other user, expires, is limited, and is deleted with the account. No entry records it.
+/// Concerns that a user sets aside expire, are limited, and are deleted with the account. Other users do not see them, and no entry records them.
 pub async fn owner_sets_concerns_aside(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
