@@ -1,5 +1,13 @@
 //! Sessions, which logins create and access tokens identify.
 
+mod end;
+mod list;
+mod uses;
+
+pub use end::EndSession;
+pub use list::ListSessions;
+pub use uses::{RecordUses, SessionUse};
+
 use crate::id::{AccountId, InstanceId, OrganizationId, SessionId};
 use crate::role::Role;
 use crate::time::Timestamp;

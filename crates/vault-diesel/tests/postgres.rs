@@ -13,7 +13,7 @@ use vault_core::audit::AuditAction;
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, ChangeAccount, CredentialRepository as _, Find, FoundAccount,
-    KeyRepository as _, Maintenance as _, SessionRepository as _, StoreError,
+    KeyRepository as _, Maintenance as _, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
@@ -53,7 +53,7 @@ async fn no_save_succeeds_after_acknowledged_logout() {
             });
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
-        assert!(there.end_session(world.end_session()).await.unwrap());
+        world.log_out(&there).await;
         let sql = format!("SELECT count(*) FROM credentials WHERE organization_id = '{}'", world.organization);
         let at_logout: i64 = query(database(), &sql).parse().unwrap();
         let mut acknowledged = 0;
@@ -80,7 +80,7 @@ impl Revocation {
     async fn carry_out(self, store: &Arc<PostgresStore>, world: &World) {
         let organization = world.organization;
         match self {
-            Self::Logout => assert!(store.end_session(world.end_session()).await.unwrap()),
+            Self::Logout => world.log_out(store).await,
             Self::AccountDeleted => {
                 let query = Find {
                     principal: Principal::Operator,

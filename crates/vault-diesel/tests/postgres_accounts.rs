@@ -19,14 +19,15 @@ use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, AttemptOutcome, ChangeAccount, ConfirmEnrolment,
-    CreateInvitation, EndSession, Expired, Find, FinishAttempt, FoundAccount, InvitationRepository as _,
-    LoginAttemptRepository as _, Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError,
-    VerifiedFactors, WriteDraft,
+    CreateInvitation, Expired, Find, FinishAttempt, FoundAccount, InvitationRepository as _,
+    LoginAttemptRepository as _, Maintenance as _, Reservation, ReserveAttempt, StoreError, VerifiedFactors,
+    WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
-use vault_core::{Command, Refusal};
+use vault_core::session::EndSession;
+use vault_core::{Command, Error, Refusal};
 use vault_diesel::PostgresStore;
 use vault_testkit::postgres::Cluster;
 
@@ -94,10 +95,10 @@ fn one_failed(outcomes: (Result<(), StoreError>, Result<(), StoreError>)) -> Sto
 }
 
 /// Returns the decision of the store.
-fn settled<T>(outcome: Result<T, StoreError>) -> Result<T, Denial> {
+fn settled<T>(outcome: Result<T, Error>) -> Result<T, Denial> {
     match outcome {
         Ok(outcome) => Ok(outcome),
-        Err(StoreError::Denied(denial)) => Err(denial),
+        Err(Error::Denied(denial)) => Err(denial),
         Err(error) => panic!("the store failed: {error:?}"),
     }
 }
@@ -129,21 +130,16 @@ async fn concurrent_self_demotions_keep_one_admin() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn sessions_that_end_each_other_leave_one() {
     let (here, there) = servers().await;
-    let end = |world: &World, principal: &SessionPrincipal, session| Command {
-        principal: principal.clone().into(),
-        now: NOW,
-        audit: world.audit(Actor::from(principal), AuditAction::SessionEnded, Subject::Session(session)),
-        payload: EndSession { session },
-    };
     for _ in 0..ROUNDS {
         let world = World::make(&here, number()).await;
         let one = world.member(&*here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
         let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
         assert_eq!(here.finish_attempt(login).await.unwrap(), AttemptOutcome::Completed);
-        let ended =
-            join(here.end_session(end(&world, &one, two.session)), there.end_session(end(&world, &two, one.session)))
-                .await;
+        let end = |store, by: &SessionPrincipal, session| {
+            world.running(store, by.clone().into(), EndSession { organization: world.organization, session })
+        };
+        let ended = join(end(&here, &one, two.session), end(&there, &two, one.session)).await;
         let mut ended = [settled(ended.0), settled(ended.1)];
         ended.sort_by_key(Result::is_err);
         assert_eq!(ended, [Ok(true), Err(Denial::SessionEnded)]);

@@ -20,7 +20,6 @@ use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
     ActivationRepository as _, CredentialChange, CredentialRepository as _, Idempotency, ListActivations,
-    SessionRepository as _,
 };
 use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
@@ -178,7 +177,7 @@ async fn tenant_statements_filter_by_organization() {
     assert!(world.set_frozen(&store, &Principal::Operator, true).await);
     world.operate(&store, &Principal::Operator, world.delete_integration(&stored)).await.unwrap();
     futures_util::future::join_all(saved.iter().chain(&saved).map(|id| world.delete(&store, *id))).await;
-    store.end_session(world.end_session()).await.unwrap();
+    world.log_out(&store).await;
 
     let tables = "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' \
                   AND column_name = 'organization_id' AND table_name <> 'decoy_accounts'";

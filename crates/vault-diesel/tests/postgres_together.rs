@@ -16,9 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::integration::CreateIntegration;
-use vault_core::port::{
-    CredentialChange, CredentialRepository as _, Idempotency, SaveCredential, SessionRepository as _, StoreError,
-};
+use vault_core::port::{CredentialChange, CredentialRepository as _, Idempotency, SaveCredential, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Refusal};
@@ -310,7 +308,7 @@ async fn logout_refuses_saves_queued_behind_it() {
     let saves: Answers<_> = (0..10).map(|_| save(&scene.store, scene.world.save())).collect();
     let outcomes = scene
         .hold_up(saves, async |_| {
-            assert!(other.end_session(scene.world.end_session()).await.unwrap());
+            scene.world.log_out(&other).await;
         })
         .await;
     // The logout was acknowledged before the saves were authorized, so none may be committed.

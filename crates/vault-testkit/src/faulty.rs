@@ -19,7 +19,6 @@ use vault_core::operation::Work;
 use vault_core::port::*;
 use vault_core::principal::{Scope, SessionPrincipal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
-use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
 /// Effect on one call of a store method.
@@ -247,10 +246,5 @@ ports! {
         count_sealed(organization: OrganizationId, key: KeyId) -> SealedCount;
         move_sealed(command: MoveSealed) -> Option<usize>;
         destroy_organization_key(command: DestroyOrganizationKey) -> KeyDestruction;
-    }
-    SessionRepository {
-        end_session(command: Command<EndSession>) -> bool;
-        list_sessions(principal: SessionPrincipal, now: Timestamp) -> Vec<StoredSession>;
-        record_uses(uses: Vec<SessionUse>) -> ();
     }
 }

@@ -149,7 +149,6 @@ wrong_stores! {
     it_reports_failure_of_a_save: |store: Wrong| {
         store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
     } => log::change_without_audit_entry_is_rolled_back;
-    it_acknowledges_every_session_end: returns_true("end_session") => session::session_ends_once_in_parallel;
     it_remembers_one_network: |store: Wrong| {
         store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
     } => lockout::known_networks_have_separate_buckets;
@@ -216,14 +215,6 @@ wrong_stores! {
             query.principal = Principal::Operator;
         })
     } => authority::session_lists_only_its_organization;
-    it_ends_another_session: |store: Wrong| {
-        let ids = SequentialIds::seeded(8);
-        store
-            .altered(move |command: &mut Command<EndSession>| {
-                command.payload.session = vault_core::id::SessionId::from_uuid(ids.random());
-            })
-            .answering("end_session", |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
-    } => session::sessions_are_listed_to_their_owner;
     it_takes_the_newest_first: |store: Wrong| {
         store.answering("fetch_credentials", |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
             if let Ok(taken) = answer {

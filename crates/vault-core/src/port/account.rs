@@ -1,9 +1,6 @@
 //! Port for accounts in the store.
 
-use super::{
-    AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OwnAccountRepository, SessionRepository,
-    StoreError,
-};
+use super::{AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OwnAccountRepository, StoreError};
 use crate::account::{Account, AccountRights, ListedAccount, SignedAccount};
 use crate::command::Command;
 use crate::digest::{Digest, LookupDigests, RowMac};
@@ -150,17 +147,11 @@ pub trait AccountRepository: Send + Sync {
 
 /// Ports that logins, invitations and the administration of accounts require of a store.
 pub trait AccountStore:
-    AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + SessionRepository + AuditLog
+    AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + AuditLog
 {
 }
 
 impl<S> AccountStore for S where
-    S: AccountRepository
-        + InvitationRepository
-        + OwnAccountRepository
-        + LoginAttemptRepository
-        + SessionRepository
-        + AuditLog
-        + ?Sized
+    S: AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + AuditLog + ?Sized
 {
 }

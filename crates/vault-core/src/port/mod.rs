@@ -31,7 +31,6 @@ mod restore;
 mod rotation;
 mod rows;
 mod sealing;
-mod session;
 mod token;
 mod vending;
 
@@ -61,6 +60,5 @@ pub use restore::*;
 pub use rotation::*;
 pub use rows::*;
 pub use sealing::*;
-pub use session::*;
 pub use token::*;
 pub use vending::*;

@@ -12,7 +12,7 @@ use crate::decision::EarlierRequest;
 use crate::digest::LookupDigests;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
-use crate::id::{CredentialId, EventId, IntegrationId, KeyId, OrganizationId};
+use crate::id::{AccountId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::namespace::Namespace;
 use crate::operation::Work;
@@ -21,6 +21,7 @@ use crate::receiver::{
     AccountNotice, EventDelivery, EventLease, EventPosition, Expiring, FindExpiring, ReceiverKey, ReceiverStatus,
 };
 use crate::sealed::{Blob, OrganizationKeys};
+use crate::session::{SessionUse, StoredSession};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, Either, Ready};
@@ -164,6 +165,23 @@ pub trait OrganizationRows: Send + Sync {
 
     /// Removes all rows of an organization, except its audit log and those that are removed gradually.
     fn remove_organization(&self, organization: OrganizationId) -> Reply<'_, ()>;
+}
+
+/// Sessions.
+pub trait SessionRows: Send + Sync {
+    /// Reads the sessions of an account that are unexpired at `now`, newest first, those of the same time by ID.
+    fn active_sessions(
+        &self,
+        organization: OrganizationId,
+        account: AccountId,
+        now: Timestamp,
+    ) -> Reply<'_, Vec<StoredSession>>;
+
+    /// Removes a session.
+    fn remove_session(&self, organization: OrganizationId, session: SessionId) -> Reply<'_, ()>;
+
+    /// Stores the time of the last use of a session that exists, unless a later one is stored.
+    fn set_session_use(&self, used: &SessionUse) -> Reply<'_, ()>;
 }
 
 /// Counts of actions per hour.
@@ -341,6 +359,7 @@ pub trait ActivationRows: Send + Sync {
 pub trait Rows:
     EntityRows
     + AuthorityRows
+    + SessionRows
     + OrganizationRows
     + CounterRows
     + NamespaceRows

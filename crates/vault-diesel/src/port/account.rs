@@ -1,10 +1,9 @@
-//! The ports of accounts, invitations, logins and sessions.
+//! The ports of accounts, invitations and logins.
 
 use super::{Database, DieselStore};
 use crate::transaction::account::invitations::FindInvitation;
 use crate::transaction::account::own::{ReserveConfirmation, ShowOwnAccount};
 use crate::transaction::login::attempts::NetworkIsKnown;
-use crate::transaction::login::sessions::{ListSessions, RecordUses};
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
@@ -12,12 +11,11 @@ use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
     AccountKey, AccountRepository, AttemptOutcome, ChangeAccount, ChangeInvitation, ConfirmEnrolment, ConfirmPasscode,
-    CreateAccount, CreateInvitation, EndSession, Find, FinishAttempt, FoundAccount, InvitationRepository, List,
-    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, Reservation, ReserveAttempt,
-    SessionRepository, SessionUse, StoreError, WaitingSeed, WriteDraft,
+    CreateAccount, CreateInvitation, Find, FinishAttempt, FoundAccount, InvitationRepository, List,
+    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, Reservation, ReserveAttempt, StoreError,
+    WaitingSeed, WriteDraft,
 };
 use vault_core::principal::{Scope, SessionPrincipal};
-use vault_core::session::StoredSession;
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -93,26 +91,5 @@ impl<D: Database> LoginAttemptRepository for DieselStore<D> {
 
     async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError> {
         self.answer(None, NetworkIsKnown { network, now }).await
-    }
-}
-
-#[async_trait]
-impl<D: Database> SessionRepository for DieselStore<D> {
-    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-
-    async fn list_sessions(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Vec<StoredSession>, StoreError> {
-        self.answer(Some(principal.organization), ListSessions { principal, now }).await
-    }
-
-    async fn record_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
-        // In one order, so that two transactions that write the same rows do not deadlock.
-        uses.sort_by_key(|used| (used.organization, used.session));
-        self.run(RecordUses(uses)).await
     }
 }

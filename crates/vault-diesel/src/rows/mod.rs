@@ -8,6 +8,7 @@ mod entities;
 mod events;
 mod namespaces;
 mod organizations;
+pub(crate) mod sessions;
 mod usage;
 
 pub(crate) use entities::{entity_of, lock_all, lookup_of};

@@ -206,34 +206,6 @@ pub(crate) async fn authorize_and_lock_account(
     authorize_and_lock_session(tx, session, now).await
 }
 
-/// Authorizes a session to end another session of its account, and locks both rows. Returns whether `target` was active. If
-/// several requests end a session, exactly one gets `true`.
-pub(crate) async fn authorize_and_lock_both_sessions(
-    tx: &Tx<'_>,
-    session: &SessionPrincipal,
-    target: SessionId,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    let (organization, account) = (session.organization.stored(), session.account.stored());
-    let state = state_of(organization);
-    let rights = rights_of(organization, account);
-    // Ordered by id, so that two sessions that end each other do not wait for each other.
-    let both = sessions_of(organization, account)
-        .filter(sessions::id.eq_any([session.session.stored(), target.stored()]))
-        .order(sessions::id)
-        .select((sessions::id, sessions::expires_at));
-    let (state, rights) = try_join!(tx.first(locked(state, Share)), tx.first(locked(rights, Share)))?;
-    let both: Vec<(Column<SessionId>, i64)> = tx.load(locked(both, Update)).await?;
-    let (mut own, mut is_target_active) = (None, false);
-    for (id, expires_at) in both {
-        let id = id.decode("sessions", &session.session, "id")?;
-        own = own.or((id == session.session).then_some(expires_at));
-        is_target_active |= id == target && now < Timestamp::from_millis(expires_at);
-    }
-    authorize_by(session, Facts { organization: state, account: rights, expires_at: own }, now)?;
-    Ok(is_target_active)
-}
-
 fn active(
     session: &SessionPrincipal,
     (role, state, since, kept): AccountColumns,

@@ -17,16 +17,16 @@ use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CredentialChange, EndSession,
-    FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion, ProofEffect,
-    RefusalRecords, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
+    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CredentialChange, FinishAccountAttempt,
+    FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion, ProofEffect, RefusalRecords, RowStore,
+    SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
     Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
 };
-use vault_core::session::NewSession;
+use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
 use vault_core::{Command, Error};
@@ -266,10 +266,10 @@ impl World {
         Ok(self.operate(store, &self.principal(), query).await?.rows)
     }
 
-    pub(crate) fn end_session(&self) -> Command<EndSession> {
-        let actor = Actor::Account(self.account, self.session);
-        let audit = self.audit(actor, AuditAction::LoggedOut, Subject::Session(self.session));
-        Command { principal: self.principal(), now: self.now(), audit, payload: EndSession { session: self.session } }
+    /// Ends the session.
+    pub(crate) async fn log_out<S: RowStore + 'static>(&self, store: &Arc<S>) {
+        let end = EndSession { organization: self.organization, session: self.session };
+        assert!(self.operate(store, &self.principal(), end).await.unwrap());
     }
 
     pub(crate) fn next(&self) -> u64 {

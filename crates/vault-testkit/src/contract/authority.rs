@@ -55,7 +55,7 @@ pub async fn ended_session_cannot_administer(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let session = world.log_in(&admin).await;
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    world.log_out(&session).await;
     let (before, entries) = (world.read(&colleague).await, world.audit_length().await);
     let refusal = Denial::SessionEnded;
     let nonexistent = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));

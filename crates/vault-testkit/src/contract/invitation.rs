@@ -428,7 +428,7 @@ pub async fn admin_session_manages_only_own_invitations(suite: &dyn ContractStor
     assert!(other.open(&theirs).await.is_some());
 
     let OpenInvitation { stored, .. } = world.open(&invitation).await.unwrap();
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    world.log_out(&session).await;
     let entries = world.audit_length().await;
     let ended = Denial::SessionEnded;
     let (second, second_address) = world.invitation(Role::Viewer);

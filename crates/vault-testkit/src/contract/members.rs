@@ -3,7 +3,6 @@
 use super::tools::{Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
-use vault_core::Command;
 use vault_core::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
@@ -14,13 +13,15 @@ use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, PendingSeed, TimeStep};
 use vault_core::port::{
     AccountChange, AccountKey, AccountStore, AttemptOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation,
-    EndSession, Find, FinishAccountAttempt, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
-    OpenInvitation, OwnAccount, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof, WriteDraft,
+    Find, FinishAccountAttempt, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation,
+    OwnAccount, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{SealedPassword, SealedSeed};
+use vault_core::session::{ListSessions, StoredSession};
 use vault_core::time::Timestamp;
+use vault_core::{Command, Error};
 
 /// Returns the account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in<S: AccountStore + ?Sized>(
@@ -291,14 +292,13 @@ impl World<'_> {
         principal
     }
 
-    pub(super) fn end_other_session(&self, principal: &SessionPrincipal, session: SessionId) -> Command<EndSession> {
-        let audit = self.audit(AuditAction::SessionEnded);
-        Command { payload: EndSession { session }, audit, ..self.end_session(principal) }
+    pub(super) async fn list_sessions(&self, principal: &SessionPrincipal) -> Result<Vec<StoredSession>, Error> {
+        self.operate(&principal.clone().into(), ListSessions(principal.clone())).await
     }
 
     /// Returns the IDs of the sessions in the principal's list, in order.
     pub(super) async fn sessions(&self, principal: &SessionPrincipal) -> Vec<SessionId> {
-        let sessions = self.store.list_sessions(principal.clone(), self.now()).await.unwrap();
+        let sessions = self.list_sessions(principal).await.unwrap();
         sessions.into_iter().map(|stored| stored.session.id).collect()
     }
 }

@@ -31,6 +31,7 @@ use vault_core::port::{
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
+use vault_core::session::EndSession;
 
 const HISTORIES: u32 = 16;
 const LENGTH: usize = 120;
@@ -152,7 +153,8 @@ impl<'a> History<'a> {
             VaultCommand::EndSession(session) => {
                 if !self.sessions.is_empty() {
                     let session = pick(&self.sessions, session);
-                    decided!(self, end_session(self.world.end_session(session)))?.ok();
+                    let end = EndSession { organization: session.organization, session: session.session };
+                    self.pair().both(&session.clone().into(), end).await?;
                 }
             }
             VaultCommand::Grant(account, role, active) => {

@@ -93,7 +93,7 @@ pub async fn ended_session_cannot_read_account(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let seed = pend(&world, &holder, &session).await;
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    world.log_out(&session).await;
     let entries = world.audit_length().await;
     let refusal = Denial::SessionEnded;
     let store = &world.store;
@@ -281,7 +281,7 @@ pub async fn re_authentication_requires_session_of_account(suite: &dyn ContractS
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
     let stranger = other.holder(Role::Editor).await;
     let ended = world.log_in(&holder).await;
-    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    world.log_out(&ended).await;
     let (theirs, strange) = (world.log_in(&colleague).await, other.log_in(&stranger).await);
     let claimed = SessionPrincipal { account: holder.signed.grant.account, ..theirs.clone() };
     let step = world.fresh_step();

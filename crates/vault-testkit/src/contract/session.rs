@@ -1,15 +1,14 @@
-//! Cases of [`SessionRepository`](vault_core::port::SessionRepository).
+//! Cases of sessions.
 
 use super::ContractStore;
 use super::tools::{Settled, race};
 use super::world::{SESSION_SECONDS, World};
-use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::SessionId;
-use vault_core::port::{IdGenerator, SessionUse};
-use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::port::IdGenerator;
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::session::{NewSession, StoredSession};
+use vault_core::session::{EndSession, NewSession, RecordUses, SessionUse, StoredSession};
 
 /// Of concurrent ends of a session exactly one succeeds.
 pub async fn session_ends_once_in_parallel(suite: &dyn ContractStore) {
@@ -17,8 +16,9 @@ pub async fn session_ends_once_in_parallel(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let (session, other) = (world.log_in(&holder).await, world.log_in(&holder).await);
     let answers = race((0..16).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.end_session(&session));
-        async move { store.end_session(command).await.settled() }
+        let end = EndSession { organization: world.organization, session: session.session };
+        let ending = world.running(&world.store, session.clone().into(), end);
+        async move { ending.await.settled() }
     }))
     .await;
     assert_eq!(answers.iter().filter(|answer| **answer == Ok(true)).count(), 1);
@@ -41,7 +41,7 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     last.sort_by_key(|session| session.session); // of one moment, by id
     let [current, other] = &last;
     assert_eq!(world.sessions(current).await, [current.session, other.session, ended.session, dying.session]);
-    let listed = world.store.list_sessions(current.clone(), world.now()).await.unwrap();
+    let listed = world.list_sessions(current).await.unwrap();
     let created = NewSession {
         id: current.session,
         created_at: made_at,
@@ -51,10 +51,10 @@ pub async fn sessions_are_listed_to_their_owner(suite: &dyn ContractStore) {
     };
     assert_eq!(listed[0], StoredSession { session: created, last_used_at: made_at });
 
-    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    world.log_out(&ended).await;
     world.clock.advance_seconds(SESSION_SECONDS - 2);
     assert_eq!(world.sessions(current).await, [current.session, other.session]);
-    assert_eq!(world.store.list_sessions(ended, world.now()).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.list_sessions(&ended).await.settled(), Err(Denial::SessionEnded));
 }
 
 /// The latest use of a session is kept, regardless of the order of writes; a session that no longer exists is skipped.
@@ -62,14 +62,15 @@ pub async fn latest_use_of_a_session_is_kept(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let (session, ended) = (world.log_in(&holder).await, world.log_in(&holder).await);
-    assert!(world.store.end_session(world.end_session(&ended)).await.unwrap());
+    world.log_out(&ended).await;
     let organization = world.organization;
     let used = |session: &SessionPrincipal, at| SessionUse { organization, session: session.session, at };
-    let last_used = async || world.store.list_sessions(session.clone(), world.now()).await.unwrap()[0].last_used_at;
+    let last_used = async || world.list_sessions(&session).await.unwrap()[0].last_used_at;
+    let record = async |uses| world.operate(&Principal::Operator, RecordUses::new(uses)).await.unwrap();
     let later = world.now().plus_seconds(120);
-    world.store.record_uses(vec![used(&session, later), used(&ended, later)]).await.unwrap();
+    record(vec![used(&session, later), used(&ended, later)]).await;
     assert_eq!(last_used().await, later);
-    world.store.record_uses(vec![used(&session, later.plus_seconds(-60))]).await.unwrap();
+    record(vec![used(&session, later.plus_seconds(-60))]).await;
     assert_eq!(last_used().await, later);
     assert_eq!(world.sessions(&session).await, [session.session]);
 }
@@ -87,20 +88,19 @@ pub async fn session_ends_another_of_its_account(suite: &dyn ContractStore) {
     let entries = world.audit_length().await;
     let unknown = SessionId::from_uuid(world.ids.random());
     for session in [expired.session, theirs.session, strange.session, unknown] {
-        let command = world.end_other_session(&current, session);
-        assert!(!world.store.end_session(command).await.unwrap());
+        assert!(!world.end_session(&current, session).await.unwrap());
     }
     assert_eq!(world.audit_length().await, entries);
     world.own_account(&theirs).await;
 
     let ended = race((0..8).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.end_other_session(&current, second.session));
-        async move { store.end_session(command).await.unwrap() }
+        let end = EndSession { organization: world.organization, session: second.session };
+        let ending = world.running(&world.store, current.clone().into(), end);
+        async move { ending.await.unwrap() }
     }))
     .await;
     assert_eq!(ended.iter().filter(|ended| **ended).count(), 1);
     assert_eq!(world.audited(AuditAction::SessionEnded).await, 1);
     assert_eq!(world.sessions(&current).await, [current.session]);
-    let dead = world.end_other_session(&second, current.session);
-    assert_eq!(world.store.end_session(dead).await.settled(), Err(Denial::SessionEnded));
+    assert_eq!(world.end_session(&second, current.session).await.settled(), Err(Denial::SessionEnded));
 }

@@ -26,7 +26,7 @@ async fn editor_at_work(world: &World<'_>) -> (SessionPrincipal, CredentialId) {
 pub async fn ended_session_is_refused_by_every_operation(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    world.log_out(&session).await;
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
@@ -109,7 +109,7 @@ pub async fn session_end_takes_effect_immediately(suite: &dyn ContractStore) {
         })
         .collect();
     tokio::task::yield_now().await;
-    assert!(world.store.end_session(world.end_session(&session)).await.unwrap());
+    world.log_out(&session).await;
     ended.store(true, Ordering::SeqCst);
     let mut saved = 0;
     for saver in savers.drain(..) {
@@ -128,7 +128,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     assert_eq!(world.operate(&principal, world.list(&principal)).await.settled(), Err(refusal));
     assert_eq!(world.show(&principal, credential).await.settled(), Err(refusal));
     assert_eq!(world.delete(&principal, credential).await.settled(), Err(refusal));
-    assert_eq!(store.end_session(world.end_session(session)).await.settled(), Err(refusal));
+    assert_eq!(world.end_session(session, session.session).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
     if world.read_organization().await.unwrap().is_active() {
         assert_eq!(world.listed(&world.embedder()).await, [credential]);

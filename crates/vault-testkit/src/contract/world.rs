@@ -25,17 +25,16 @@ use vault_core::organization::{
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, EndSession, Expired,
-    FinishAccountAttempt, IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation,
-    ReserveAttempt, ReservedAccount, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors,
-    VerifiedProof,
+    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, Expired, FinishAccountAttempt,
+    IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt,
+    ReservedAccount, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
     KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedPassword, SealedSeed,
 };
-use vault_core::session::NewSession;
+use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
 use vault_core::{Command, Error};
@@ -140,6 +139,16 @@ impl<'a> World<'a> {
         principal: &Principal,
         operation: O,
     ) -> Result<O::Outcome, Error> {
+        self.running(store, principal.clone(), operation).await
+    }
+
+    /// Returns a run of an operation that borrows nothing.
+    pub(super) fn running<O: Operation>(
+        &self,
+        store: &Arc<dyn Store>,
+        principal: Principal,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<O> {
         let environment = Environment {
             clock: Arc::new(self.now()),
             ids: self.ids.clone(),
@@ -151,7 +160,7 @@ impl<'a> World<'a> {
         let keys = Arc::new(FakeDigester::default());
         let operations =
             Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
-        operations.run(&environment, principal, operation).await
+        async move { operations.run(&environment, &principal, operation).await }
     }
 
     /// Runs an operation.
@@ -339,14 +348,13 @@ impl<'a> World<'a> {
         principal
     }
 
-    pub(super) fn end_session(&self, principal: &SessionPrincipal) -> Command<EndSession> {
-        let audit = self.audit_in(principal.organization, AuditAction::LoggedOut);
-        let payload = EndSession { session: principal.session };
-        Command { principal: principal.clone().into(), now: self.now(), audit, payload }
+    /// Ends a session of the principal's account.
+    pub(super) async fn end_session(&self, principal: &SessionPrincipal, session: SessionId) -> Result<bool, Error> {
+        self.operate(&principal.clone().into(), EndSession { organization: principal.organization, session }).await
     }
 
     pub(super) async fn log_out(&self, session: &SessionPrincipal) {
-        assert!(self.store.end_session(self.end_session(session)).await.unwrap());
+        assert!(self.end_session(session, session.session).await.unwrap());
     }
 
     /// Creates an account with this role and two sessions.

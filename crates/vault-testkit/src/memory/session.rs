@@ -1,14 +1,13 @@
 //! Sessions, and the authorization before every vault operation.
 
-use super::row::SessionRow;
-use super::{Decided, MemoryStore, State};
-use async_trait::async_trait;
+use super::State;
+use super::rows::{MemoryRows, done};
 use std::cmp::Reverse;
-use vault_core::Command;
 use vault_core::account::AccountState;
-use vault_core::port::{EndSession, SessionRepository, SessionUse, StoreError};
+use vault_core::id::{AccountId, OrganizationId, SessionId};
+use vault_core::port::{Reply, SessionRows};
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
-use vault_core::session::StoredSession;
+use vault_core::session::{SessionUse, StoredSession};
 use vault_core::time::Timestamp;
 
 impl State {
@@ -46,47 +45,33 @@ impl State {
     }
 }
 
-#[async_trait]
-impl SessionRepository for MemoryStore {
-    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
-        let Principal::Session(principal) = command.principal.clone() else {
-            return Err(StoreError::Denied(Denial::InsufficientRole));
-        };
-        self.carry_out(command, |state, _, now, payload| {
-            let own = |row: &SessionRow| row.account == principal.account && now < row.session.expires_at;
-            if !state.sessions.get(&payload.session).is_some_and(own) {
-                return Decided::Refused(false);
-            }
-            state.sessions.remove(&payload.session);
-            Decided::Done(true)
-        })
-    }
-
-    async fn list_sessions(
+impl SessionRows for MemoryRows<'_> {
+    fn active_sessions(
         &self,
-        principal: SessionPrincipal,
+        organization: OrganizationId,
+        account: AccountId,
         now: Timestamp,
-    ) -> Result<Vec<StoredSession>, StoreError> {
-        self.decide(|state| {
-            state.check_session(&principal, now)?;
-            let own = state.sessions.values().filter(|row| row.account == principal.account);
-            let live = own.filter(|row| now < row.session.expires_at);
-            let mut live: Vec<_> = live
-                .map(|row| StoredSession { session: row.session.clone(), last_used_at: row.last_used_at })
-                .collect();
-            live.sort_by_key(|stored| (Reverse(stored.session.created_at), stored.session.id));
-            Ok(live)
-        })?
+    ) -> Reply<'_, Vec<StoredSession>> {
+        let state = self.state();
+        let own = state.sessions.values().filter(|row| (row.organization, row.account) == (organization, account));
+        let mut active: Vec<_> = own
+            .filter(|row| now < row.session.expires_at)
+            .map(|row| StoredSession { session: row.session.clone(), last_used_at: row.last_used_at })
+            .collect();
+        active.sort_by_key(|stored| (Reverse(stored.session.created_at), stored.session.id));
+        done(active)
     }
 
-    async fn record_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError> {
-        self.decide(|state| {
-            for used in uses {
-                let row = state.sessions.get_mut(&used.session).filter(|row| row.organization == used.organization);
-                if let Some(row) = row {
-                    row.last_used_at = row.last_used_at.max(used.at);
-                }
-            }
-        })
+    fn remove_session(&self, organization: OrganizationId, session: SessionId) -> Reply<'_, ()> {
+        self.state().sessions.retain(|id, row| (row.organization, *id) != (organization, session));
+        done(())
+    }
+
+    fn set_session_use(&self, used: &SessionUse) -> Reply<'_, ()> {
+        let mut state = self.state();
+        if let Some(row) = state.sessions.get_mut(&used.session).filter(|row| row.organization == used.organization) {
+            row.last_used_at = row.last_used_at.max(used.at);
+        }
+        done(())
     }
 }

@@ -1,12 +1,10 @@
 //! Sessions of the caller's own account: list, end and times of use.
 
 use super::Accounts;
-use crate::audit::{AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, SessionId};
-use crate::port::{EndSession, Event, SessionUse};
 use crate::principal::{Principal, SessionPrincipal};
-use crate::session::StoredSession;
+use crate::session::{EndSession, ListSessions, RecordUses, SessionUse, StoredSession};
 use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +19,8 @@ impl Accounts {
     /// # Errors
     /// [`Error::Denied`], or the store failed.
     pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<StoredSession>, Error> {
-        Ok(self.store.list_sessions(principal.clone(), self.environment.now()).await?)
+        let session = Principal::Session(principal.clone());
+        self.operations.run(&self.environment, &session, ListSessions(principal.clone())).await
     }
 
     /// Ends one session of the principal's account. Ending the own session is a logout.
@@ -34,17 +33,8 @@ impl Accounts {
 
     /// Ends a session. Returns `false` if the account has no such active session.
     pub(super) async fn end(&self, principal: &SessionPrincipal, session: SessionId) -> Result<bool, Error> {
-        let own = session == principal.session;
-        let action = if own { AuditAction::LoggedOut } else { AuditAction::SessionEnded };
-        let (organization, subject) = (Some(principal.organization), Subject::Session(session));
-        let principal = Principal::from(principal.clone());
-        let command = self.environment.command(&principal, organization, action, subject, EndSession { session });
-        let recorded = Event::recorded(&command.audit);
-        let ended = self.store.end_session(command).await?;
-        if ended {
-            self.environment.emit(recorded);
-        }
-        Ok(ended)
+        let end = EndSession { organization: principal.organization, session };
+        self.operations.run(&self.environment, &Principal::Session(principal.clone()), end).await
     }
 
     /// Writes when sessions were last used, truncated to the minute and at most once a minute per session. Call it
@@ -57,9 +47,10 @@ impl Accounts {
         let uses = self.uses.take();
         let mut slices = uses.chunks(SLICE);
         while let Some(slice) = slices.next() {
-            if let Err(error) = self.store.record_uses(slice.to_vec()).await {
+            let record = RecordUses::new(slice.to_vec());
+            if let Err(error) = self.operations.run(&self.environment, &Principal::Operator, record).await {
                 self.uses.release(slice.iter().chain(slices.flatten()));
-                return Err(error.into());
+                return Err(error);
             }
         }
         self.uses.forget_before(self.environment.now());

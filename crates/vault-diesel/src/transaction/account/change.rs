@@ -6,7 +6,6 @@ use super::super::authorize::{authorize_and_lock_session, lock_existing_organiza
 use super::super::instance_key::require_active;
 use super::super::login::attempts::{self, classes_of};
 use super::super::login::conclude::logins_of;
-use super::super::login::sessions::sessions_of;
 use super::admins::{self, OtherAdmins};
 use super::create::NO_STEP;
 use super::notices::{self, notices_of};
@@ -16,6 +15,7 @@ use super::{directory, invitation_row, pending_seed};
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
 use crate::rows::entity_of;
+use crate::rows::sessions::sessions_of;
 use crate::schema::{account_logins, accounts, idempotency_keys};
 use crate::stored::StoredId as _;
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};

@@ -3,7 +3,6 @@
 use super::super::audit::AuditRecorder;
 use super::super::authorize::{authorize_and_lock_account, authorize_and_lock_session, authorize_session};
 use super::super::instance_key::require_active;
-use super::super::login::sessions;
 use super::super::{Read, Transaction};
 use super::pending_seed::{self, TriedSeed};
 use super::recovery_codes::recovery_codes_of;
@@ -11,6 +10,7 @@ use super::row::{SignedRow, TABLE, account_of, sign};
 use super::{change, notices};
 use crate::db::Tx;
 use crate::failure::Failure;
+use crate::rows::sessions;
 use crate::schema::accounts;
 use crate::stored::{CodeColumns, StoredId as _};
 use diesel::{QueryDsl as _, SelectableHelper as _};

@@ -1,8 +1,7 @@
-//! Login attempts and sessions.
+//! Login attempts.
 
 pub(crate) mod attempts;
 pub(crate) mod conclude;
 mod decoys;
 mod found;
 mod reserve;
-pub(crate) mod sessions;
