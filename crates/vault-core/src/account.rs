@@ -1,8 +1,14 @@
 //! Accounts: who may log in, to which organization and with which role.
 
+mod confirm_passcode;
+mod read_own;
 mod set_aside;
+mod sign;
 
+pub use confirm_passcode::{ConfirmPasscode, ReserveConfirmation, WaitingSeed};
+pub use read_own::{OwnAccount, ReadOwnAccount};
 pub use set_aside::{ChangeSetAside, ListSetAside, MAX_SET_ASIDE, SetAside, SetAsides};
+pub(crate) use sign::sign_account;
 
 use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};

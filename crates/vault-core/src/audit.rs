@@ -330,6 +330,18 @@ actions! {
 }
 
 impl AuditAction {
+    /// Returns whether the action is a login, or its refusal, which has its own event.
+    pub const fn is_login(self) -> bool {
+        matches!(
+            self,
+            Self::LoginSucceeded
+                | Self::LoginRefused
+                | Self::LoginPasscodeRefused
+                | Self::LoginLocked
+                | Self::LoginPasscodeDisabled
+        )
+    }
+
     /// Returns whether the action is a request that was denied, or a credential that could not be issued.
     pub const fn is_denied(self) -> bool {
         matches!(

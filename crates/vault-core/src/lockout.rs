@@ -21,6 +21,8 @@ pub const CLOSING_ATTEMPTS: u32 = 100;
 pub const WRONG_PASSCODES: u32 = 20;
 /// Time for which a network is known after a login from it, in seconds: 90 days.
 pub const NETWORK_KNOWN_SECONDS: i64 = 90 * 24 * 3600;
+/// How old the latest login of a known network may be before a newer one is noted, in seconds: a day.
+pub const NETWORK_NOTED_SECONDS: i64 = 24 * 3600;
 /// Maximum number of known networks of an account. The least recently used one is removed first.
 pub const KNOWN_NETWORKS: usize = 8;
 /// Number of decoy rows for the writes of attempts that have no effect. The digest of an address selects its decoy.

@@ -3,24 +3,24 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vault_core::account::{AccountRights, AccountState, SignedAccount};
-use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::digest::{Digest, RowMac};
+use vault_core::audit::{Actor, AuditAction};
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::lockout::{
     BucketKey, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS,
     ThrottleCounter, ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
 };
-use vault_core::notice::NoticeCode;
-use vault_core::passcode::{PasscodeProof, PendingSeed, TimeStep};
-use vault_core::port::{
-    AttemptOutcome, FinishAccountAttempt, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors,
-    VerifiedProof,
+use vault_core::login::{
+    AttemptOutcome, Claim, FinishAttempt, OwnChange, ProofEffect, ProofFacts, ProofOutcome, VerifiedFactors,
+    VerifiedProof, conclude_proof, is_as_reserved, verify_proof,
 };
-use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, verify_proof};
+use vault_core::notice::NoticeCode;
+use vault_core::passcode::{PasscodeProof, TimeStep};
+use vault_core::port::LoginRefusal;
+use vault_core::principal::Denial;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
@@ -131,7 +131,7 @@ proptest! {
         let command = concluding(presented, closes);
         let account = there.then(account);
         let facts = ProofFacts { account, ..facts(0, wrong, false) };
-        let refused = match conclude_proof(&command, &facts, Ok(())) {
+        let refused = match conclude_proof(&command, &facts, Ok(()), at(0)) {
             ProofOutcome::Done(_) => {
                 prop_assert!(kind == 3 && there && wrong < WRONG_PASSCODES, "a new step of an account that is there");
                 return Ok(());
@@ -144,9 +144,8 @@ proptest! {
             prop_assert_eq!(refused.wrong_passcodes.count, wrong + u32::from(counts));
         }
         prop_assert_eq!(refused.conclusion == AttemptOutcome::PasscodeDisabled, disables);
-        let records: Vec<_> = refused.records.iter().map(|sealed| sealed.record.action).collect();
-        prop_assert_eq!(records.len(), 1 + usize::from(closes) + usize::from(disables));
-        prop_assert_eq!(records[0] == AuditAction::LoginRefused, kind == 0 || !there);
+        prop_assert_eq!(refused.actions.len(), 1 + usize::from(closes) + usize::from(disables));
+        prop_assert_eq!(refused.actions[0] == AuditAction::LoginRefused, kind == 0 || !there);
         let mut notices = Vec::new();
         if closes && there {
             notices.push(NoticeCode::LoginLocked);
@@ -238,55 +237,24 @@ proptest! {
 }
 
 #[test]
-fn re_authentication_changes_only_owner_account() {
-    let owner = |account| SessionPrincipal {
-        organization: OrganizationId::from_bytes([2; 16]),
-        account: AccountId::from_bytes([account; 16]),
-        session: SessionId::from_bytes([4; 16]),
-        role: Role::Editor,
-        version: 1,
+fn re_authentication_signs_only_the_reserved_row() {
+    let codes = OwnChange::RecoveryCodes {
+        seed: SealedSeed { id: SeedId::from_bytes([4; 16]), blob: Blob::from_bytes(Vec::new()) },
+        codes: Vec::new(),
     };
-    let own = |account| {
-        let effect = ProofEffect::Own { principal: owner(account), change: codes(blob(3)) };
-        concluding(VerifiedFactors::Proof(Box::new(proof(9, effect))), false)
-    };
-    assert!(matches!(conclude_proof(&own(1), &facts(0, 0, false), Ok(())), ProofOutcome::Done(_)));
-    for (account, owner, denied) in
-        [(8, Ok(()), Denial::AccountChanged), (1, Err(Denial::SessionEnded), Denial::SessionEnded)]
-    {
-        let command = own(account);
-        match conclude_proof(&command, &facts(0, 0, false), owner) {
-            ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, AttemptOutcome::Denied(denied)),
-            ProofOutcome::Done(_) => panic!("it is another account's, or the session has ended"),
+    let own = concluding(VerifiedFactors::Proof(Box::new(proof(9, ProofEffect::Own(codes)))), false);
+    assert!(matches!(conclude_proof(&own, &facts(0, 0, false), Ok(()), at(0)), ProofOutcome::Done(_)));
+    let changed = ProofFacts { account: Some(SignedAccount { version: 7, ..account() }), ..facts(0, 0, false) };
+    let cases = [
+        (&changed, Ok(()), AttemptOutcome::Refused(LoginRefusal::Overtaken)),
+        (&facts(0, 0, false), Err(Denial::SessionEnded), AttemptOutcome::Denied(Denial::SessionEnded)),
+    ];
+    for (facts, owner, expected) in cases {
+        match conclude_proof(&own, facts, owner, at(0)) {
+            ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, expected),
+            ProofOutcome::Done(_) => panic!("the row changed, or the session has ended"),
         }
     }
-}
-
-fn record(action: AuditAction) -> SealedAuditRecord {
-    let record = AuditRecord {
-        id: AuditId::from_bytes([5; 16]),
-        at: at(0),
-        organization: None,
-        actor: Actor::System,
-        action,
-        subject: Subject::Vault,
-        count: 1,
-        note: None,
-        origin: Origin::default(),
-        rows: Vec::new(),
-        changes: Vec::new(),
-    };
-    SealedAuditRecord { record, key: KeyId::from_bytes([8; 16]), code: network(0) }
-}
-
-fn blob(number: u8) -> Blob {
-    Blob::from_bytes([&[Blob::VERSION, 0][..], &[number; 16], b"sealed"].concat())
-}
-
-fn codes(blob: Blob) -> OwnChange {
-    let seed = SealedSeed { id: SeedId::from_bytes([4; 16]), blob };
-    let digest = RowMac { key: KeyId::from_bytes([2; 16]), code: network(0) };
-    OwnChange::RecoveryCodes { after: account().with_seed(seed.id), seed, codes: Vec::new(), digest }
 }
 
 fn login() -> ProofEffect {
@@ -295,58 +263,10 @@ fn login() -> ProofEffect {
 }
 
 fn proof(step: i64, effect: ProofEffect) -> VerifiedProof {
-    let passcode = PasscodeProof::Step(TimeStep(step));
-    VerifiedProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
+    VerifiedProof { passcode: PasscodeProof::Step(TimeStep(step)), rehashed: None, effect }
 }
 
-fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAccountAttempt {
-    let refusal = RefusalRecords {
-        refused: record(AuditAction::LoginRefused),
-        passcode_refused: record(AuditAction::LoginPasscodeRefused),
-        bucket_locked: closes.then(|| record(AuditAction::LoginLocked)),
-        passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
-    };
-    FinishAccountAttempt { reserved: account(), presented, refusal, network: network(1), now: at(0) }
-}
-
-#[test]
-fn re_authentication_names_keys_of_its_change() {
-    let key = |number: u8| KeyId::from_bytes([number; 16]);
-    assert_eq!(blob(1).key(), Some(key(1)));
-    for none in [vec![], vec![Blob::VERSION; 17], [&[Blob::VERSION + 1, 0][..], &[1; 16]].concat()] {
-        assert_eq!(Blob::from_bytes(none.clone()).into_bytes(), none);
-        assert_eq!(Blob::from_bytes(none).key(), None, "there is no header");
-    }
-
-    let (seed, owner) = (SeedId::from_bytes([3; 16]), account());
-    let digest = RowMac { key: key(2), code: network(0) };
-    let principal = SessionPrincipal {
-        organization: owner.grant.organization,
-        account: owner.grant.account,
-        session: SessionId::from_bytes([4; 16]),
-        role: owner.grant.role,
-        version: owner.version,
-    };
-    let own = |change| ProofEffect::Own { principal: principal.clone(), change };
-    let password = OwnChange::Password {
-        password: SealedPassword { id: PasswordId::from_bytes([1; 16]), blob: blob(1) },
-        after: owner,
-        digest,
-    };
-    let draft =
-        OwnChange::PendingSeed(PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1), digest });
-    let changes = [
-        (login(), vec![]),
-        (own(password), vec![key(1), key(2)]),
-        (own(draft), vec![key(3), key(2)]),
-        (own(codes(blob(4))), vec![key(4), key(2)]),
-    ];
-    for (effect, keys) in changes {
-        for rehashed in [None, Some(SealedPassword { id: PasswordId::from_bytes([9; 16]), blob: blob(9) })] {
-            let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
-            let presented = VerifiedFactors::Proof(Box::new(VerifiedProof { rehashed, ..proof(1, effect.clone()) }));
-            assert_eq!(presented.instance_keys(), expected);
-        }
-    }
-    assert_eq!(VerifiedFactors::WrongPasscode.instance_keys(), []);
+fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAttempt {
+    let attempts = if closes { CLOSING_ATTEMPTS } else { 1 };
+    FinishAttempt { reserved: account(), attempts, presented, network: network(1), actor: Actor::Unknown }
 }

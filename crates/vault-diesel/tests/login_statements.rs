@@ -5,13 +5,15 @@ use crate::support;
 
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 use std::collections::HashSet;
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use support::NOW;
 use support::sqlite::Scratch;
 use support::world::{World, address};
+use vault_core::audit::Actor;
 use vault_core::digest::Digest;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
-use vault_core::port::{AttemptOutcome, LoginAttemptRepository as _, Reservation, ReserveAttempt, VerifiedFactors};
+use vault_core::login::{AttemptOutcome, FinishDecoy, Reservation, ReserveAttempt, VerifiedFactors};
+use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -76,19 +78,29 @@ fn cost(sql: &str, kept: &HashSet<String>) -> Cost {
 
 /// Runs an attempt from start to end. Returns the reason of the refusal and the cost.
 async fn attempt(
-    store: &SqliteStore,
+    store: &Arc<SqliteStore>,
     world: &World,
     number: u64,
     presented: VerifiedFactors,
     now: Timestamp,
 ) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
-    let reserve = ReserveAttempt { address: address(number).into(), decoy: 7, network: NETWORK, now };
-    let conclude = match store.reserve_attempt(reserve).await.unwrap() {
-        Reservation::Account(reserved) => world.refusal(reserved.signed, presented),
-        _ => world.decoy(presented.recovery_code()),
-    };
-    assert!(matches!(store.finish_attempt(conclude).await.unwrap(), AttemptOutcome::Refused(_)));
+    let reserve = ReserveAttempt { address: address(number).into(), decoy: 7, network: NETWORK };
+    match world.running_at(now, store, Principal::Operator, reserve).await.unwrap() {
+        Reservation::Account(reserved) => {
+            let finish = world.refusal(reserved.signed, presented);
+            let outcome = world.running_at(now, store, Principal::Operator, finish).await.unwrap();
+            assert!(matches!(outcome, AttemptOutcome::Refused(_)));
+        }
+        _ => {
+            let recovery_code = match presented {
+                VerifiedFactors::WrongPassword { recovery_code } => recovery_code,
+                _ => None,
+            };
+            let finish = FinishDecoy { decoy: 7, recovery_code, actor: Actor::Unknown };
+            world.running_at(now, store, Principal::Operator, finish).await.unwrap();
+        }
+    }
     let notes = NOTES.lock().unwrap();
     notes.statements.iter().map(|sql| cost(sql, &notes.kept)).collect()
 }
@@ -101,7 +113,7 @@ async fn refused_logins_execute_equal_statements() {
     let world = World::make(&store, 1).await;
     let [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] = [11, 12, 13, 14, 15, 16];
     for number in [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] {
-        world.account_at(&*store, number, Role::Viewer).await;
+        world.account_at(&store, number, Role::Viewer).await;
     }
     let wrong = || VerifiedFactors::WrongPassword { recovery_code: None };
     let mut now = NOW;

@@ -16,12 +16,11 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId, SessionId};
 use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use vault_core::lockout::CLOSING_ATTEMPTS;
+use vault_core::login::{AttemptOutcome, FinishAttempt, Reservation, ReserveAttempt, VerifiedFactors};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, AttemptOutcome, ChangeAccount, ConfirmEnrolment,
-    CreateInvitation, Expired, Find, FinishAttempt, FoundAccount, InvitationRepository as _,
-    LoginAttemptRepository as _, Maintenance as _, Reservation, ReserveAttempt, StoreError, VerifiedFactors,
-    WriteDraft,
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ConfirmEnrolment, CreateInvitation, Expired,
+    Find, FoundAccount, InvitationRepository as _, Maintenance as _, StoreError, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -108,7 +107,7 @@ async fn concurrent_mutual_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&here, number()).await;
-        let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
+        let (one, two) = (world.member(&here, Role::Admin).await, world.member(&here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
         assert!(matches!(one_failed(outcomes), StoreError::Denied(Denial::AccountChanged)));
         let admins = [grant(&here, &one).await, grant(&here, &two).await];
@@ -121,7 +120,7 @@ async fn concurrent_self_demotions_keep_one_admin() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&here, number()).await;
-        let (one, two) = (world.member(&*here, Role::Admin).await, world.member(&*here, Role::Admin).await);
+        let (one, two) = (world.member(&here, Role::Admin).await, world.member(&here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &one), lower(&there, &world, &two, &two)).await;
         assert!(matches!(one_failed(outcomes), StoreError::Refused(Refusal::LastAdmin)));
     }
@@ -132,10 +131,10 @@ async fn sessions_that_end_each_other_leave_one() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS {
         let world = World::make(&here, number()).await;
-        let one = world.member(&*here, Role::Editor).await;
+        let one = world.member(&here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
         let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
-        assert_eq!(here.finish_attempt(login).await.unwrap(), AttemptOutcome::Completed);
+        assert_eq!(world.finish(&here, login).await.unwrap(), AttemptOutcome::Completed);
         let end = |store, by: &SessionPrincipal, session| {
             world.running(store, by.clone().into(), EndSession { organization: world.organization, session })
         };
@@ -151,12 +150,12 @@ async fn recovery_code_logs_in_once_on_two_servers() {
     let (here, there) = servers().await;
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&here, number()).await;
-        let member = world.member(&*here, Role::Editor).await;
+        let member = world.member(&here, Role::Editor).await;
         let grant = grant(&here, &member).await;
         let uses = join_all((0..16).map(|index| {
             let session = SessionId::from_bytes(bytes(world.next()));
             let login = world.login(grant.clone(), session, PasscodeProof::RecoveryCode(RECOVERY_CODE));
-            if index % 2 == 0 { here.finish_attempt(login) } else { there.finish_attempt(login) }
+            world.finish(if index % 2 == 0 { &here } else { &there }, login)
         }))
         .await;
         let completed = uses.into_iter().filter(|outcome| *outcome.as_ref().unwrap() == AttemptOutcome::Completed);
@@ -271,16 +270,17 @@ async fn locking_attempt_does_not_wait_for_account_lock() {
     let (here, _) = servers().await;
     let world = World::make(&here, number()).await;
     let number = number();
-    let target = world.account_at(&*here, number, Role::Viewer).await;
+    let target = world.account_at(&here, number, Role::Viewer).await;
     about_to_close(&target);
     let mut holder = client(database()).await;
     let holding = holder.transaction().await.unwrap();
     let held =
         holding.query("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", &[target.account.as_uuid()]).await.unwrap();
     assert_eq!(held.len(), 1);
-    let attempt =
-        ReserveAttempt { address: address(number).into(), decoy: 7, network: Digest::from_bytes([9; 32]), now: NOW };
-    let Reservation::Account(reserved) = here.reserve_attempt(attempt).await.unwrap() else { panic!("it is free") };
+    let network = Digest::from_bytes([9; 32]);
+    let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network };
+    let reserved = world.operate(&here, &Principal::Operator, attempt).await.unwrap();
+    let Reservation::Account(reserved) = reserved else { panic!("it is free") };
     assert_eq!(reserved.attempts, CLOSING_ATTEMPTS);
     holding.commit().await.unwrap();
 }
@@ -299,7 +299,7 @@ async fn throttle_buckets_are_locked_in_one_order() {
     store.migrate(NOW, &mut |_| {}).await.unwrap();
     let world = World::make(&store, number()).await;
     for change in [AccountChange::Unlock, AccountChange::Delete] {
-        let target = world.member(&*store, Role::Viewer).await;
+        let target = world.member(&store, Role::Viewer).await;
         let account = *target.account.as_uuid();
         query(
             &address_of,
@@ -331,18 +331,18 @@ async fn attempts_and_account_changes_do_not_deadlock() {
     for _ in 0..ROUNDS {
         let world = &World::make(&here, number()).await;
         let number = number();
-        let target = &world.account_at(&*here, number, Role::Viewer).await;
+        let target = &world.account_at(&here, number, Role::Viewer).await;
         about_to_close(target);
         let known = Digest::from_bytes([3; 32]);
         let strange = Digest::from_bytes([9; 32]);
-        let attempt = async |store: &PostgresStore, network| {
-            let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network, now: NOW };
-            if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
+        let attempt = async |store: &Arc<PostgresStore>, network| {
+            let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network };
+            let reserved = world.operate(store, &Principal::Operator, attempt).await.unwrap();
+            if let Reservation::Account(reserved) = reserved {
                 let presented = VerifiedFactors::WrongPassword { recovery_code: None };
-                let FinishAttempt::Account(mut refused) = world.refusal(reserved.signed, presented) else { return };
-                let closed = world.audit(Actor::Unknown, AuditAction::LoginLocked, Subject::Vault);
-                refused.refusal.bucket_locked = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);
-                made(store.finish_attempt(FinishAttempt::Account(refused)).await);
+                let refused = world.refusal(reserved.signed, presented);
+                let refused = FinishAttempt { attempts: reserved.attempts, ..refused };
+                world.finish(store, refused).await.unwrap();
             }
         };
         let unlock = by_operator(&here, world, target, AccountChange::Unlock).await;
@@ -373,8 +373,8 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
     let (here, there) = servers().await;
     for round in 0..ROUNDS / 2 {
         let world = &World::make(&here, number()).await;
-        let (one, two) = (&world.member(&*here, Role::Admin).await, &world.member(&*here, Role::Admin).await);
-        let target = &world.member(&*here, Role::Viewer).await;
+        let (one, two) = (&world.member(&here, Role::Admin).await, &world.member(&here, Role::Admin).await);
+        let target = &world.member(&here, Role::Viewer).await;
         let (by_one, by_two) = (&Principal::Session(one.clone()), &Principal::Session(two.clone()));
         let code = address(world.next());
         let first = re_enrolment(&here, world, (by_one, target), 1, code).await;
@@ -440,7 +440,8 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));
                 let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
-                operations.push(async move { made(server.finish_attempt(login).await) }.boxed());
+                let login = world.finish(server, login);
+                operations.push(async move { login.await.is_err() }.boxed());
             }
             operations.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
             operations.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());

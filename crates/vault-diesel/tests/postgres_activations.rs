@@ -42,7 +42,7 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
     let (address, here, there) = servers().await;
     for round in 0..ROUNDS {
         let world = &World::make(&here, round + 1).await;
-        let admin = &Principal::Session(world.member(&*here, Role::Admin).await);
+        let admin = &Principal::Session(world.member(&here, Role::Admin).await);
         world.save_activated(&*here).await;
         let found = world.integration(&here).await;
         let principal = &world.activator(&found);
@@ -380,7 +380,7 @@ async fn no_integration_is_created_during_a_freeze() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = Arc::new(World::make(&here, 1).await);
-    let admin = Principal::Session(world.member(&*here, Role::Admin).await);
+    let admin = Principal::Session(world.member(&here, Role::Admin).await);
     for (number, (freezes, makes)) in
         [(&Principal::Operator, &admin), (&admin, &Principal::Operator), (&admin, &admin)].into_iter().enumerate()
     {

@@ -17,7 +17,7 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::port::*;
-use vault_core::principal::{Scope, SessionPrincipal};
+use vault_core::principal::Scope;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
@@ -226,16 +226,6 @@ ports! {
         organization_keys(organization: OrganizationId) -> Option<OrganizationKeys>;
         reserve_key_uses(command: ReserveKeyUses) -> bool;
         replace_organization_key(command: ReplaceOrganizationKey) -> bool;
-    }
-    LoginAttemptRepository {
-        reserve_attempt(command: ReserveAttempt) -> Reservation;
-        finish_attempt(command: FinishAttempt) -> AttemptOutcome;
-        network_is_known(network: Digest, now: Timestamp) -> bool;
-    }
-    OwnAccountRepository {
-        own_account(principal: SessionPrincipal, now: Timestamp) -> OwnAccount;
-        reserve_confirmation(principal: SessionPrincipal, now: Timestamp) -> Option<WaitingSeed>;
-        confirm_passcode(command: Command<ConfirmPasscode>) -> bool;
     }
     RestoreRepository {
         restore_epoch() -> u64;

@@ -10,7 +10,6 @@ mod invitation;
 mod key;
 mod login;
 mod maintenance;
-mod own_account;
 mod receiver;
 mod restore;
 mod rotation;
@@ -437,9 +436,5 @@ impl State {
 
     fn end_sessions_of(&mut self, account: AccountId) {
         self.sessions.retain(|_, session| session.account != account);
-    }
-
-    fn end_other_sessions_of(&mut self, account: AccountId, kept: SessionId) {
-        self.sessions.retain(|id, session| session.account != account || *id == kept);
     }
 }

@@ -8,7 +8,6 @@ use vault_core::Command;
 use vault_core::activation::IssuanceRefusal;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId};
-use vault_core::passcode::PasscodeProof;
 use vault_core::port::*;
 use vault_core::principal::{Principal, Scope};
 use vault_testkit::clock::SequentialIds;
@@ -66,17 +65,6 @@ fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
 
 fn returns_success(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
-}
-
-/// Completes an attempt that it must reject.
-fn concludes_anyway(refusal: LoginRefusal) -> impl FnOnce(Wrong) -> Wrong {
-    move |store| {
-        store.answering("finish_attempt", move |answer: &mut Result<AttemptOutcome, StoreError>| {
-            if matches!(answer, Ok(AttemptOutcome::Refused(refused)) if *refused == refusal) {
-                *answer = Ok(AttemptOutcome::Completed);
-            }
-        })
-    }
 }
 
 /// Returns credentials for an activation that it must reject.
@@ -149,44 +137,6 @@ wrong_stores! {
     it_reports_failure_of_a_save: |store: Wrong| {
         store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
     } => log::change_without_audit_entry_is_rolled_back;
-    it_remembers_one_network: |store: Wrong| {
-        store.altered(|command: &mut ReserveAttempt| command.network = Digest::from_bytes([0; 32]))
-    } => lockout::known_networks_have_separate_buckets;
-    it_takes_a_step_twice: |store: Wrong| {
-        let steps = Mutex::new(0);
-        store.altered(move |command: &mut FinishAttempt| {
-            let FinishAttempt::Account(proof) = command else { return };
-            let VerifiedFactors::Proof(proof) = &mut proof.presented else { return };
-            if let PasscodeProof::Step(step) = &mut proof.passcode {
-                let mut steps = steps.lock().unwrap();
-                *steps += 1;
-                step.0 += *steps;
-            }
-        })
-    } => login::step_is_spent_once_in_parallel;
-    it_takes_a_recovery_code_twice: concludes_anyway(LoginRefusal::WrongPasscode)
-        => login::recovery_code_is_spent_once_in_parallel;
-    it_takes_an_earlier_step: concludes_anyway(LoginRefusal::ReusedPasscode) => login::earlier_step_is_refused;
-    it_lets_a_changed_account_in: concludes_anyway(LoginRefusal::Overtaken)
-        => login::login_fails_after_concurrent_account_change;
-    it_counts_no_wrong_passcode: |store: Wrong| {
-        store.altered(|command: &mut FinishAttempt| {
-            let FinishAttempt::Account(proof) = command else { return };
-            if matches!(proof.presented, VerifiedFactors::WrongPasscode) {
-                proof.presented = VerifiedFactors::WrongPassword { recovery_code: None };
-            }
-        })
-    } => login::parallel_wrong_passcodes_all_count;
-    it_takes_a_step_back_in_time_for_a_day: |store: Wrong| {
-        let latest = Mutex::new(None::<vault_core::time::Timestamp>);
-        store.altered(move |command: &mut ReserveAttempt| {
-            let mut latest = latest.lock().unwrap();
-            match *latest {
-                Some(before) if command.now < before => command.now = before.plus_seconds(86_400),
-                _ => *latest = Some(command.now),
-            }
-        })
-    } => lockout::clock_moved_back_ends_no_lockout;
     it_enrols_every_confirmation: returns_success("confirm_enrolment")
         => invitation::parallel_confirmations_create_one_account;
     it_re_enrols_every_confirmation: returns_success("confirm_enrolment")
@@ -196,9 +146,6 @@ wrong_stores! {
         => account::parallel_creations_of_one_address_create_one;
     it_changes_an_account_twice: returns_success("change_account")
         => account_change::parallel_changes_of_one_version_apply_once;
-    it_keeps_no_password_waiting: |store: Wrong| {
-        store.answering("reserve_confirmation", |answer: &mut Result<Option<WaitingSeed>, StoreError>| *answer = Ok(None))
-    } => own_account::owner_replaces_the_seed;
     its_pages_of_accounts_restart: |store: Wrong| {
         let pages = Mutex::new(0);
         store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
@@ -324,14 +271,6 @@ wrong_stores! {
             *answer = Ok(KeyDestruction::Destroyed);
         })
     } => rotation::unreferenced_key_is_destroyed;
-    its_clock_runs_ahead: |store: Wrong| {
-        let hours = Mutex::new(0);
-        store.altered(move |command: &mut ReserveAttempt| {
-            let mut hours = hours.lock().unwrap();
-            *hours += 1;
-            command.now = command.now.plus_seconds(*hours * 3_600);
-        })
-    } => lockout::lockout_doubles_after_five_attempts;
 }
 
 /// Uses a count that is sixteen saves old.

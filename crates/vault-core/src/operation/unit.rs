@@ -4,9 +4,9 @@ use super::Failure;
 use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowState, SealedAuditRecord};
 use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
 use crate::error::Refusal;
-use crate::id::OrganizationId;
+use crate::id::{KeyId, OrganizationId};
 use crate::organization::Organization;
-use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows, RowsError};
+use crate::port::{EntityRow, EntitySealer, Event, KeyedDigester, NamePosition, RecordedStates, Rows, RowsError};
 use crate::principal::{Denial, Principal, Scope, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
@@ -26,6 +26,7 @@ const MORE_ENTRIES: usize = 10_000;
 pub struct Unit<'t> {
     rows: &'t dyn Rows,
     sealer: &'t dyn EntitySealer,
+    digester: &'t dyn KeyedDigester,
     environment: &'t Environment,
     principal: &'t Principal,
     now: Timestamp,
@@ -46,13 +47,13 @@ struct State {
 impl<'t> Unit<'t> {
     pub(super) fn new(
         rows: &'t dyn Rows,
-        sealer: &'t dyn EntitySealer,
+        (sealer, digester): (&'t dyn EntitySealer, &'t dyn KeyedDigester),
         environment: &'t Environment,
         principal: &'t Principal,
         keys_are_loaded: bool,
     ) -> Self {
         let now = environment.now();
-        Self { rows, sealer, environment, principal, now, keys_are_loaded, state: Mutex::default() }
+        Self { rows, sealer, digester, environment, principal, now, keys_are_loaded, state: Mutex::default() }
     }
 
     /// Returns the rows of the transaction.
@@ -63,6 +64,23 @@ impl<'t> Unit<'t> {
     /// Returns the port that seals documents.
     pub fn sealer(&self) -> &'t dyn EntitySealer {
         self.sealer
+    }
+
+    /// Returns the port that signs rows. Operations load no keys with it.
+    pub(crate) fn digester(&self) -> &'t dyn KeyedDigester {
+        self.digester
+    }
+
+    /// Checks that a row was signed with the active instance key, which stays active until the transaction ends. A vault
+    /// without an instance has no key to compare with.
+    ///
+    /// # Errors
+    /// [`Failure::Overtaken`] if another key is active.
+    pub(crate) async fn require_active_key(&self, signed: KeyId) -> Result<(), Failure> {
+        match self.rows.active_instance_key().await? {
+            Some(active) if active != signed => Err(Failure::Overtaken),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the principal that asks for the operation.
@@ -325,7 +343,7 @@ impl<'t> Unit<'t> {
         action: AuditAction,
         affected: Affected,
     ) -> Result<(), Failure> {
-        self.append(Actor::from(self.principal), organization, action, affected).await
+        self.record_as(Actor::from(self.principal), organization, action, affected).await
     }
 
     /// Writes rows and records the operation, in one exchange with the database.
@@ -353,7 +371,7 @@ impl<'t> Unit<'t> {
         action: AuditAction,
         affected: Affected,
     ) -> Result<(), Failure> {
-        self.append(Actor::System, organization, action, affected).await
+        self.record_as(Actor::System, organization, action, affected).await
     }
 
     /// Counts an action that is permitted `most` times an hour.
@@ -374,7 +392,22 @@ impl<'t> Unit<'t> {
         self.state().commits = true;
     }
 
-    async fn append(
+    /// Returns the entry of an action, which is not recorded.
+    pub(crate) fn seal_entry(
+        &self,
+        actor: Actor,
+        organization: Option<OrganizationId>,
+        action: AuditAction,
+        affected: Affected,
+    ) -> SealedAuditRecord {
+        self.environment.record(self.now, organization, actor, action, affected)
+    }
+
+    /// Records an operation of an actor that is not its principal, like [`Unit::record`].
+    ///
+    /// # Errors
+    /// The store failed.
+    pub(crate) async fn record_as(
         &self,
         actor: Actor,
         organization: Option<OrganizationId>,
@@ -383,7 +416,7 @@ impl<'t> Unit<'t> {
     ) -> Result<(), Failure> {
         self.state().commits = true;
         affected.rows.append(&mut self.state().written);
-        let entry: SealedAuditRecord = self.environment.record(self.now, organization, actor, action, affected);
+        let entry = self.seal_entry(actor, organization, action, affected);
         self.state().events.push(Event::recorded(&entry));
         Ok(self.rows.append_entry(&entry).await?)
     }

@@ -1,6 +1,6 @@
 //! Port for accounts in the store.
 
-use super::{AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OwnAccountRepository, StoreError};
+use super::{AuditLog, Find, InvitationRepository, List, StoreError};
 use crate::account::{Account, AccountRights, ListedAccount, SignedAccount};
 use crate::command::Command;
 use crate::digest::{Digest, LookupDigests, RowMac};
@@ -145,13 +145,7 @@ pub trait AccountRepository: Send + Sync {
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError>;
 }
 
-/// Ports that logins, invitations and the administration of accounts require of a store.
-pub trait AccountStore:
-    AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + AuditLog
-{
-}
+/// Ports that invitations and the administration of accounts require of a store.
+pub trait AccountStore: AccountRepository + InvitationRepository + AuditLog {}
 
-impl<S> AccountStore for S where
-    S: AccountRepository + InvitationRepository + OwnAccountRepository + LoginAttemptRepository + AuditLog + ?Sized
-{
-}
+impl<S> AccountStore for S where S: AccountRepository + InvitationRepository + AuditLog + ?Sized {}

@@ -4,24 +4,30 @@
 //! polled. SQLite and memory return a completed future.
 
 use super::{Idempotency, RecordedStates, StoreError, StoredCredential, StoredVersions};
+use crate::account::{OwnAccount, SignedAccount};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::credential::{
     CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
 };
 use crate::decision::EarlierRequest;
-use crate::digest::LookupDigests;
+use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
 use crate::id::{AccountId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
+use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
+use crate::login::ReservedAccount;
 use crate::namespace::Namespace;
+use crate::notice::NoticeCode;
 use crate::operation::Work;
+use crate::organization::OrganizationState;
+use crate::passcode::{PendingSeed, TimeStep};
 use crate::principal::{SessionFacts, SessionPrincipal};
 use crate::receiver::{
     AccountNotice, EventDelivery, EventLease, EventPosition, Expiring, FindExpiring, ReceiverKey, ReceiverStatus,
 };
-use crate::sealed::{Blob, OrganizationKeys};
-use crate::session::{SessionUse, StoredSession};
+use crate::sealed::{Blob, OrganizationKeys, SealedSeed};
+use crate::session::{NewSession, SessionUse, StoredSession};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use futures_util::future::{BoxFuture, Either, Ready};
@@ -151,8 +157,129 @@ pub trait AuthorityRows: Send + Sync {
     /// Reads the facts about a session at `now`.
     fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts>;
 
+    /// Returns the state of an organization, from the value that leads to its document.
+    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
+
     /// Returns whether an address belongs to an active account of the organization.
     fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool>;
+}
+
+/// An account and its organization.
+pub type AccountPlace = (OrganizationId, AccountId);
+
+/// Accounts. What is read in a transaction that writes stays unchanged until it ends.
+pub trait AccountRows: Send + Sync {
+    /// Returns the account of an address.
+    fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>>;
+
+    /// Reads the fields that the MAC of an account covers, and the MAC.
+    fn account(&self, place: AccountPlace) -> Reply<'_, Option<(SignedAccount, RowMac)>>;
+
+    /// Reads an account as its user sees it.
+    fn own_account(&self, place: AccountPlace) -> Reply<'_, Option<OwnAccount>>;
+
+    /// Stores the fields that the MAC of an account covers, and the MAC, unless the audit log records a newer version.
+    fn sign_account(&self, signed: &SignedAccount, digest: &RowMac) -> Reply<'_, ()>;
+
+    /// Stores a sealed password.
+    fn set_password(&self, place: AccountPlace, password: &Blob) -> Reply<'_, ()>;
+
+    /// Stores a sealed TOTP secret.
+    fn set_seed(&self, place: AccountPlace, seed: &Blob) -> Reply<'_, ()>;
+
+    /// Stores another TOTP secret, whose steps up to `last_step` are used, and resets wrong passcodes.
+    fn enrol_seed(&self, place: AccountPlace, seed: &SealedSeed, last_step: TimeStep, now: Timestamp) -> Reply<'_, ()>;
+
+    /// Stores a TOTP secret that is pending confirmation, in place of an earlier one.
+    fn put_pending_seed(&self, place: AccountPlace, pending: &PendingSeed) -> Reply<'_, ()>;
+
+    /// Reads the TOTP secret that is pending confirmation, and the number of codes that were tried.
+    fn pending_seed(&self, place: AccountPlace) -> Reply<'_, Option<(PendingSeed, u32)>>;
+
+    /// Counts a code that is tried for the pending TOTP secret.
+    fn count_confirmation(&self, place: AccountPlace) -> Reply<'_, ()>;
+
+    /// Removes the TOTP secret that is pending confirmation, if there is one.
+    fn remove_pending_seed(&self, place: AccountPlace) -> Reply<'_, ()>;
+
+    /// Locks a recovery code. Returns whether it is stored.
+    fn lock_recovery_code(&self, place: AccountPlace, code: &Digest) -> Reply<'_, bool>;
+
+    /// Removes a recovery code.
+    fn remove_recovery_code(&self, place: AccountPlace, code: &Digest) -> Reply<'_, ()>;
+
+    /// Replaces all recovery codes.
+    fn replace_recovery_codes(&self, place: AccountPlace, codes: &[Digest]) -> Reply<'_, ()>;
+
+    /// Stores a notice. An account has no notice twice at the same moment, and of some codes only the newest.
+    fn leave_notice(&self, place: AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()>;
+}
+
+/// Throttle buckets, known networks, and results of logins.
+pub trait LoginRows: Send + Sync {
+    /// Reads an account with its secrets, without a number of attempts, and the state of its organization. `None` if it
+    /// was deleted since its address was looked up.
+    fn login_account(&self, place: AccountPlace) -> Reply<'_, Option<(OrganizationState, ReservedAccount)>>;
+
+    /// Locks the bucket of a network and the shared one, or all. `None` if the account does not exist.
+    fn lock_buckets(&self, place: AccountPlace, network: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>>;
+
+    /// Stores the counter of a bucket that exists.
+    fn set_bucket(&self, place: AccountPlace, key: &BucketKey, counter: ThrottleCounter) -> Reply<'_, ()>;
+
+    /// Removes a network of an account with its bucket.
+    fn forget_network(&self, place: AccountPlace, network: &Digest) -> Reply<'_, ()>;
+
+    /// Stores the latest login of an account from a network, with an empty bucket.
+    fn put_network(&self, place: AccountPlace, network: &Digest, last_login_at: Timestamp) -> Reply<'_, ()>;
+
+    /// Returns the time of the latest noted login of any account from a network.
+    fn known_network(&self, network: &Digest) -> Reply<'_, Option<Timestamp>>;
+
+    /// Notes a login of any account from a network, if none was noted after `stale`: logins of many accounts share the row.
+    fn note_network(&self, network: &Digest, last_login_at: Timestamp, stale: Timestamp) -> Reply<'_, ()>;
+
+    /// Locks the results of an account's logins: the last used time step and the wrong passcodes. Without the account, no
+    /// step is unused.
+    fn lock_logins(&self, place: AccountPlace) -> Reply<'_, (TimeStep, WrongPasscodes)>;
+
+    /// Stores the last used time step.
+    fn set_last_step(&self, place: AccountPlace, step: TimeStep) -> Reply<'_, ()>;
+
+    /// Stores the time of the last login.
+    fn set_last_login(&self, place: AccountPlace, at: Timestamp) -> Reply<'_, ()>;
+
+    /// Stores the time of the last refusal, and the wrong passcodes.
+    fn set_refused(&self, place: AccountPlace, wrong: WrongPasscodes, at: Timestamp) -> Reply<'_, ()>;
+}
+
+/// Decoys: rows that attempts on unknown addresses read, lock and write instead of those of an account, with the same
+/// statements. Their content has no effect. Writes change it every time, because SQLite does not write a page that stays
+/// the same.
+pub trait DecoyRows: Send + Sync {
+    /// Does what [`LoginRows::login_account`] does.
+    fn read_decoy(&self, decoy: u16) -> Reply<'_, ()>;
+
+    /// Does what [`LoginRows::lock_buckets`] does for a network.
+    fn lock_decoy_buckets(&self, decoy: u16) -> Reply<'_, ()>;
+
+    /// Does what [`LoginRows::set_bucket`] does.
+    fn write_decoy_bucket(&self, decoy: u16, now: Timestamp) -> Reply<'_, ()>;
+
+    /// Does what [`AuthorityRows::organization_state`] does.
+    fn decoy_organization(&self, decoy: u16) -> Reply<'_, ()>;
+
+    /// Does what [`AccountRows::account`] does.
+    fn lock_decoy_account(&self, decoy: u16) -> Reply<'_, ()>;
+
+    /// Does what [`LoginRows::lock_logins`] does.
+    fn lock_decoy_logins(&self, decoy: u16) -> Reply<'_, ()>;
+
+    /// Does what [`LoginRows::set_refused`] does.
+    fn write_decoy_logins(&self, decoy: u16, now: Timestamp) -> Reply<'_, ()>;
+
+    /// Does what [`AuditRows::append_entry`] does: one row for each decoy, so that no one can make the table grow.
+    fn write_decoy_entry(&self, decoy: u16, entry: &SealedAuditRecord) -> Reply<'_, ()>;
 }
 
 /// Rows of organizations, in addition to their documents.
@@ -170,12 +297,13 @@ pub trait OrganizationRows: Send + Sync {
 /// Sessions.
 pub trait SessionRows: Send + Sync {
     /// Reads the sessions of an account that are unexpired at `now`, newest first, those of the same time by ID.
-    fn active_sessions(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        now: Timestamp,
-    ) -> Reply<'_, Vec<StoredSession>>;
+    fn active_sessions(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, Vec<StoredSession>>;
+
+    /// Inserts a session of an account.
+    fn insert_session(&self, place: AccountPlace, session: &NewSession) -> Reply<'_, ()>;
+
+    /// Removes all sessions of an account but one.
+    fn end_other_sessions(&self, place: AccountPlace, kept: SessionId) -> Reply<'_, ()>;
 
     /// Removes a session.
     fn remove_session(&self, organization: OrganizationId, session: SessionId) -> Reply<'_, ()>;
@@ -359,6 +487,9 @@ pub trait ActivationRows: Send + Sync {
 pub trait Rows:
     EntityRows
     + AuthorityRows
+    + AccountRows
+    + LoginRows
+    + DecoyRows
     + SessionRows
     + OrganizationRows
     + CounterRows

@@ -28,7 +28,7 @@ impl Operation for EndSession {
         let Self { organization, session } = *self;
         let Principal::Session(own) = unit.principal() else { return Err(Denial::InsufficientRole.into()) };
         unit.authorize().await?;
-        let active = unit.rows().active_sessions(organization, own.account, unit.now()).await?;
+        let active = unit.rows().active_sessions((organization, own.account), unit.now()).await?;
         if !active.iter().any(|stored| stored.session.id == session) {
             return Ok(false);
         }

@@ -18,6 +18,6 @@ impl Operation for ListSessions {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredSession>, Failure> {
-        unit.authorized(unit.rows().active_sessions(self.0.organization, self.0.account, unit.now())).await
+        unit.authorized(unit.rows().active_sessions((self.0.organization, self.0.account), unit.now())).await
     }
 }

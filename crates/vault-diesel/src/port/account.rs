@@ -1,21 +1,17 @@
-//! The ports of accounts, invitations and logins.
+//! The ports of accounts and invitations.
 
 use super::{Database, DieselStore};
 use crate::transaction::account::invitations::FindInvitation;
-use crate::transaction::account::own::{ReserveConfirmation, ShowOwnAccount};
-use crate::transaction::login::attempts::NetworkIsKnown;
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
-    AccountKey, AccountRepository, AttemptOutcome, ChangeAccount, ChangeInvitation, ConfirmEnrolment, ConfirmPasscode,
-    CreateAccount, CreateInvitation, Find, FinishAttempt, FoundAccount, InvitationRepository, List,
-    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, Reservation, ReserveAttempt, StoreError,
-    WaitingSeed, WriteDraft,
+    AccountKey, AccountRepository, ChangeAccount, ChangeInvitation, ConfirmEnrolment, CreateAccount, CreateInvitation,
+    Find, FoundAccount, InvitationRepository, List, OpenInvitation, StoreError, WriteDraft,
 };
-use vault_core::principal::{Scope, SessionPrincipal};
+use vault_core::principal::Scope;
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -57,39 +53,5 @@ impl<D: Database> InvitationRepository for DieselStore<D> {
 
     async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
         self.run(command).await
-    }
-}
-
-#[async_trait]
-impl<D: Database> OwnAccountRepository for DieselStore<D> {
-    async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
-        self.answer(Some(principal.organization), ShowOwnAccount { principal, now }).await
-    }
-
-    async fn reserve_confirmation(
-        &self,
-        principal: SessionPrincipal,
-        now: Timestamp,
-    ) -> Result<Option<WaitingSeed>, StoreError> {
-        self.run(ReserveConfirmation { principal, now }).await
-    }
-
-    async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-}
-
-#[async_trait]
-impl<D: Database> LoginAttemptRepository for DieselStore<D> {
-    async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError> {
-        self.run(command).await
-    }
-
-    async fn finish_attempt(&self, command: FinishAttempt) -> Result<AttemptOutcome, StoreError> {
-        self.run(command).await
-    }
-
-    async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError> {
-        self.answer(None, NetworkIsKnown { network, now }).await
     }
 }

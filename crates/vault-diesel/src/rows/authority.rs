@@ -1,17 +1,18 @@
 //! Facts that authorize principals.
 
-use super::{TxRows, several};
+use super::{TxRows, several, then};
 use crate::db::{Share, Unlocked};
 use crate::schema::accounts;
 use crate::stored::{Column, StoredId as _};
 use crate::transaction::account::directory;
 use crate::transaction::account::row::account_of;
-use crate::transaction::authorize::facts;
+use crate::transaction::authorize::{facts, state_of};
 use diesel::QueryDsl as _;
 use vault_core::account::AccountState;
 use vault_core::digest::LookupDigests;
 use vault_core::id::OrganizationId;
 use vault_core::operation::Access;
+use vault_core::organization::OrganizationState;
 use vault_core::port::{AuthorityRows, Reply};
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::time::Timestamp;
@@ -24,6 +25,12 @@ impl AuthorityRows for TxRows<'_> {
                 Access::Read => facts(&self.tx, &session, Unlocked, now).await,
                 Access::Write => facts(&self.tx, &session, Share, now).await,
             }
+        })
+    }
+
+    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
+        then(self.tx.first(state_of(organization.stored())), move |state: Option<Column<OrganizationState>>| {
+            state.map(|state| state.decode("lookups", &organization, "value")).transpose()
         })
     }
 

@@ -1,11 +1,14 @@
 //! The rows of operations, for both databases.
 
+mod accounts;
 mod authority;
 mod counters;
 mod credentials;
+mod decoys;
 mod deliveries;
 mod entities;
 mod events;
+pub(crate) mod logins;
 mod namespaces;
 mod organizations;
 pub(crate) mod sessions;

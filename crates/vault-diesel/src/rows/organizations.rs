@@ -1,6 +1,6 @@
 //! Rows of organizations, in addition to their documents.
 
-use super::{TxRows, lock_all, several, then};
+use super::{TxRows, lock_all, logins, several, then};
 use crate::db::{Update, locked};
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
@@ -10,7 +10,6 @@ use crate::schema::{
 };
 use crate::stored::{AnyId, StoredId as _};
 use crate::transaction::authorize::organization_of;
-use crate::transaction::login::attempts;
 use crate::transaction::organization::{erasure, keys};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
 use futures_util::try_join;
@@ -65,7 +64,7 @@ impl OrganizationRows for TxRows<'_> {
             }
             remove!(directory, invited_addresses, enrolment_drafts, invitations, hourly_counts, check_requests);
             remove!(global_lookups, lookups, entities);
-            attempts::lock_all_of_organization(tx, organization).await?;
+            logins::lock_all_of_organization(tx, organization).await?;
             remove!(
                 sessions,
                 account_notices,

@@ -1,7 +1,7 @@
 //! Sessions.
 
 use super::{TxRows, then};
-use crate::db::{Db, Reply as SqlReply, Tx, narrow};
+use crate::db::{Db, narrow};
 use crate::failure::Failure;
 use crate::schema::sessions;
 use crate::stored::{Column, IdBytes, StoredId as _};
@@ -10,8 +10,7 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
 };
 use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::port::{Reply, SessionRows};
-use vault_core::principal::SessionPrincipal;
+use vault_core::port::{AccountPlace, Reply, SessionRows};
 use vault_core::session::{NewSession, SessionUse, StoredSession};
 use vault_core::time::Timestamp;
 
@@ -23,31 +22,6 @@ pub(crate) fn sessions_of(organization: IdBytes, account: IdBytes) -> _ {
 #[auto_type(no_type_alias)]
 fn session_of(organization: IdBytes, session: IdBytes) -> _ {
     sessions::table.filter(sessions::organization_id.eq(organization)).filter(sessions::id.eq(session))
-}
-
-/// Stores a session.
-pub(crate) fn insert<'t>(
-    tx: &'t Tx<'_>,
-    organization: OrganizationId,
-    account: AccountId,
-    session: &NewSession,
-) -> SqlReply<'t, usize> {
-    tx.execute(diesel::insert_into(sessions::table).values((
-        sessions::organization_id.eq(organization.stored()),
-        sessions::id.eq(session.id.stored()),
-        sessions::account_id.eq(account.stored()),
-        sessions::created_at.eq(session.created_at.as_millis()),
-        sessions::expires_at.eq(session.expires_at.as_millis()),
-        sessions::network.eq(session.network.as_str()),
-        sessions::client.eq(session.client.as_deref()),
-        sessions::last_used_at.eq(session.created_at.as_millis()),
-    )))
-}
-
-/// Ends every session of the principal's account but its own.
-pub(crate) fn end_others<'t>(tx: &'t Tx<'_>, principal: &SessionPrincipal) -> SqlReply<'t, usize> {
-    let own = sessions_of(principal.organization.stored(), principal.account.stored());
-    tx.execute(diesel::delete(own.filter(sessions::id.ne(principal.session.stored()))))
 }
 
 #[derive(Queryable, Selectable)]
@@ -76,17 +50,31 @@ impl SessionRow {
 }
 
 impl SessionRows for TxRows<'_> {
-    fn active_sessions(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        now: Timestamp,
-    ) -> Reply<'_, Vec<StoredSession>> {
+    fn active_sessions(&self, (organization, account): AccountPlace, now: Timestamp) -> Reply<'_, Vec<StoredSession>> {
         let rows = sessions_of(organization.stored(), account.stored())
             .filter(sessions::expires_at.gt(now.as_millis()))
             .order((sessions::created_at.desc(), sessions::id))
             .select(SessionRow::as_select());
         then(self.tx.load(rows), move |rows| rows.into_iter().map(|row| row.decode(account)).collect())
+    }
+
+    fn insert_session(&self, (organization, account): AccountPlace, session: &NewSession) -> Reply<'_, ()> {
+        let new = diesel::insert_into(sessions::table).values((
+            sessions::organization_id.eq(organization.stored()),
+            sessions::id.eq(session.id.stored()),
+            sessions::account_id.eq(account.stored()),
+            sessions::created_at.eq(session.created_at.as_millis()),
+            sessions::expires_at.eq(session.expires_at.as_millis()),
+            sessions::network.eq(session.network.as_str()),
+            sessions::client.eq(session.client.as_deref()),
+            sessions::last_used_at.eq(session.created_at.as_millis()),
+        ));
+        then(self.tx.execute(new), |_| Ok(()))
+    }
+
+    fn end_other_sessions(&self, (organization, account): AccountPlace, kept: SessionId) -> Reply<'_, ()> {
+        let own = sessions_of(organization.stored(), account.stored());
+        then(self.tx.execute(diesel::delete(own.filter(sessions::id.ne(kept.stored())))), |_| Ok(()))
     }
 
     fn remove_session(&self, organization: OrganizationId, session: SessionId) -> Reply<'_, ()> {

@@ -1,7 +1,6 @@
 //! Authorization: checks that the principal may perform an operation, first and inside the operation's transaction.
 
-use super::account::row::account_of;
-use crate::db::{Lock, Share, Tx, Unlocked, Update, locked};
+use crate::db::{Lock, Share, Tx, Unlocked, locked};
 use crate::failure::Failure;
 use crate::schema::{accounts, lookups, organization_keys, organizations, sessions};
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
@@ -189,21 +188,6 @@ pub(crate) async fn authorize_and_lock_with_key(
         Some(state) => Ok(state.decode("organization_keys", &key, "state")? == KeyState::Active),
         None => Ok(false),
     }
-}
-
-/// Authorizes a session that changes its own account, and locks the account for the change. With a shared lock first, two such
-/// transactions would wait for each other.
-pub(crate) async fn authorize_and_lock_account(
-    tx: &Tx<'_>,
-    session: &SessionPrincipal,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    if !lock_organization(tx, session.organization).await? {
-        return Err(Denial::OrganizationDisabled.into());
-    }
-    let account = account_of(session.organization.stored(), session.account.stored()).select(accounts::id);
-    let _account: Option<AnyId> = tx.first(locked(account, Update)).await?;
-    authorize_and_lock_session(tx, session, now).await
 }
 
 fn active(

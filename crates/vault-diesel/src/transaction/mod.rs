@@ -18,7 +18,6 @@ pub(crate) mod hourly;
 pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod lease;
-pub(crate) mod login;
 pub(crate) mod lookups;
 pub(crate) mod maintenance;
 pub(crate) mod organization;

@@ -12,14 +12,14 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
+use vault_core::login::{AttemptOutcome, FinishAttempt, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, AttemptOutcome, ChangeCredential, CreateAccount, CredentialChange, FinishAccountAttempt,
-    FinishAttempt, KeyedDigester, LoginAttemptRepository, NewVersion, ProofEffect, RefusalRecords, RowStore,
-    SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
+    AccountRepository, ChangeCredential, CreateAccount, CredentialChange, KeyedDigester, NewVersion, RowStore,
+    SaveCredential, StoredCredential, StoredMetadata,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -81,9 +81,8 @@ impl World {
     /// Creates the world with this number. Worlds with different numbers share nothing.
     pub(crate) async fn make<S>(shared: &Arc<S>, number: u64) -> Self
     where
-        S: RowStore + AccountRepository + LoginAttemptRepository + 'static,
+        S: RowStore + AccountRepository + 'static,
     {
-        let store = &**shared;
         let first = number << 32;
         let world = Self {
             organization: OrganizationId::from_bytes(bytes(first + 1)),
@@ -111,14 +110,14 @@ impl World {
             }],
         };
         world.operate(shared, &Principal::Operator, CreateOrganization { organization, keys }).await.unwrap();
-        world.enter(store, world.account, world.session, Role::Editor, number).await;
+        world.enter(shared, world.account, world.session, Role::Editor, number).await;
         world
     }
 
     /// Creates another account and logs it in.
-    pub(crate) async fn member<S>(&self, store: &S, role: Role) -> SessionPrincipal
+    pub(crate) async fn member<S>(&self, store: &Arc<S>, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + LoginAttemptRepository,
+        S: AccountRepository + RowStore + 'static,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, self.next()).await;
@@ -126,18 +125,18 @@ impl World {
     }
 
     /// Creates another account with the address of `number`.
-    pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role) -> SessionPrincipal
+    pub(crate) async fn account_at<S>(&self, store: &Arc<S>, number: u64, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + LoginAttemptRepository,
+        S: AccountRepository + RowStore + 'static,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, number).await;
         SessionPrincipal { organization: self.organization, account, session, role, version: 1 }
     }
 
-    async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)
+    async fn enter<S>(&self, store: &Arc<S>, account: AccountId, session: SessionId, role: Role, number: u64)
     where
-        S: AccountRepository + LoginAttemptRepository,
+        S: AccountRepository + RowStore + 'static,
     {
         let grant = AccountRights {
             account,
@@ -156,7 +155,7 @@ impl World {
         };
         store.create_account(self.by_operator(AuditAction::AccountCreated, payload)).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
-        assert_eq!(store.finish_attempt(login).await.unwrap(), AttemptOutcome::Completed);
+        assert_eq!(self.finish(store, login).await.unwrap(), AttemptOutcome::Completed);
     }
 
     /// Wraps an operator's command.
@@ -174,33 +173,23 @@ impl World {
             network: "192.0.2.0/24".to_owned(),
             client: None,
         });
-        let audit = self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault);
-        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
+        let proof = VerifiedProof { passcode, rehashed: None, effect };
         let seed = seed(grant.account);
         self.refusal(SignedAccount::new(grant, PASSWORD, seed), VerifiedFactors::Proof(Box::new(proof)))
     }
 
     /// Returns the conclusion of an attempt with these factors.
     pub(crate) fn refusal(&self, reserved: SignedAccount, presented: VerifiedFactors) -> FinishAttempt {
-        let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
-        FinishAttempt::Account(Box::new(FinishAccountAttempt {
-            reserved,
-            presented,
-            refusal: RefusalRecords {
-                refused: record(AuditAction::LoginRefused),
-                passcode_refused: record(AuditAction::LoginPasscodeRefused),
-                bucket_locked: None,
-                passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
-            },
-            network: Digest::from_bytes([3; 32]),
-            now: self.now(),
-        }))
+        FinishAttempt { reserved, attempts: 1, presented, network: Digest::from_bytes([3; 32]), actor: Actor::Unknown }
     }
 
-    /// Returns the conclusion of an attempt that was not counted.
-    pub(crate) fn decoy(&self, recovery_code: Option<Digest>) -> FinishAttempt {
-        let entry = Box::new(self.audit(Actor::Unknown, AuditAction::LoginRefused, Subject::Vault));
-        FinishAttempt::Decoy { decoy: 7, recovery_code, entry }
+    /// Concludes an attempt.
+    pub(crate) fn finish<S: RowStore + 'static>(
+        &self,
+        store: &Arc<S>,
+        attempt: FinishAttempt,
+    ) -> impl Future<Output = Result<AttemptOutcome, Error>> + Send + 'static + use<S> {
+        self.running(store, Principal::Operator, attempt)
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -237,12 +226,23 @@ impl World {
         store: &Arc<S>,
         principal: Principal,
         operation: O,
-    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static {
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<S, O> {
+        self.running_at(self.now(), store, principal, operation)
+    }
+
+    /// Returns a run of an operation at `now`.
+    pub(crate) fn running_at<S: RowStore + 'static, O: Operation>(
+        &self,
+        now: Timestamp,
+        store: &Arc<S>,
+        principal: Principal,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<S, O> {
         let keys = Arc::new(FakeDigester::default());
         let operations =
             Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
         let environment = Environment {
-            clock: Arc::new(self.now()),
+            clock: Arc::new(now),
             ids: Arc::new(SequentialIds::seeded(self.next())),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),

@@ -9,8 +9,9 @@ use vault_core::Refusal;
 use vault_core::account::{AccountRights, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::id::AccountId;
+use vault_core::login::{AttemptOutcome, Reservation, ReservedAccount};
 use vault_core::passcode::PasscodeProof;
-use vault_core::port::{AccountChange, AttemptOutcome, IdGenerator, LoginRefusal, Reservation, ReservedAccount};
+use vault_core::port::{AccountChange, IdGenerator, LoginRefusal};
 use vault_core::principal::Denial;
 use vault_core::role::Role;
 

@@ -16,10 +16,11 @@ use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
+use vault_core::login::OwnChange;
 use vault_core::organization::DeleteOrganization;
 use vault_core::port::{
-    AccountChange, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, FinishAttempt, IdGenerator,
-    InstancePart, InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    AccountChange, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, IdGenerator, InstancePart,
+    InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -215,10 +216,9 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     draft.draft.password.blob = under(old, "password");
     assert!(is_contended(world.store.write_draft(draft).await));
     let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") };
-    let pending = world.pending(&holder, seed, world.now().plus_seconds(60));
-    let proof = world.prove(&holder, &session, world.fresh_step(), pending);
-    let concluded = world.store.finish_attempt(FinishAttempt::Account(Box::new(proof))).await;
-    assert!(is_contended(concluded), "nothing is spent");
+    let proof = world.prove(&holder, &session, world.fresh_step(), OwnChange::PendingSeed(seed));
+    let concluded = world.operate(&proof.by, proof.attempt).await.decided();
+    assert_eq!(concluded, Err(Refusal::Contended), "nothing is spent");
     let rotation = world.change_integration(integration.stored.id, world.rotation(Overlap::DEFAULT));
     assert_eq!(world.operate(&Principal::Operator, rotation).await.decided(), Err(Refusal::Contended));
     let mut organization = world.create_organization(
@@ -258,8 +258,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     }
     let session = world.log_in(&holders[0]).await;
     let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "pending seed") };
-    let pending = world.pending(&holders[0], seed, world.now().plus_seconds(600));
-    world.proven(&holders[0], &session, pending).await;
+    world.proven(&holders[0], &session, OwnChange::PendingSeed(seed)).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
     let mut draft = world.write_draft(&invitation);
     draft.draft.password.blob = under(old, "drafted password");

@@ -12,11 +12,11 @@ use vault_core::digest::RowMac;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::OrganizationId;
 use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, AttemptOutcome, ConfirmEnrolment, FoundAccount, IdGenerator, InvitationChange, LoginRefusal,
-    OpenInvitation, WriteDraft,
+    AccountKey, ConfirmEnrolment, FoundAccount, IdGenerator, InvitationChange, LoginRefusal, OpenInvitation, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -42,7 +42,7 @@ pub async fn invitation_is_found_as_created(suite: &dyn ContractStore) {
     assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&listed));
     assert!(world.accounts(None).await.contains(&listed));
     assert_eq!(other.accounts(Some(other.organization)).await, []);
-    assert!(is_unknown_account(&world.store.reserve_attempt(world.attempt(address, world.network())).await.unwrap()));
+    assert!(is_unknown_account(&world.reserve_attempt(world.attempt(address, world.network())).await));
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 
@@ -477,9 +477,7 @@ fn lower(stored: &StoredInvitation) -> StoredInvitation {
 /// Returns the secrets of the user of a confirmed invitation.
 async fn holder_of(world: &World<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
     let attempt = world.attempt(address, world.network());
-    let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {
-        panic!("the account is there")
-    };
+    let Reservation::Account(facts) = world.reserve_attempt(attempt).await else { panic!("the account is there") };
     assert_eq!(facts.signed.grant, invitation.enrolled());
     Holder { signed: facts.signed, address, password: facts.password, seed: facts.seed, recovery_codes: Vec::new() }
 }

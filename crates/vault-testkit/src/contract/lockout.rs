@@ -1,19 +1,21 @@
-//! Cases of [`reserve_attempt`](vault_core::port::LoginAttemptRepository::reserve_attempt): which attempts are
-//! permitted when.
+//! Cases of [`ReserveAttempt`]: which attempts are permitted when.
 
 use super::ContractStore;
 use super::tools::{address, is_unknown_account, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
+use vault_core::Error;
 use vault_core::account::AccountState;
-use vault_core::audit::AuditAction;
+use vault_core::audit::{Actor, AuditAction};
 use vault_core::digest::Digest;
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
 };
+use vault_core::login::{FinishDecoy, NetworkIsKnown, Reservation, ReserveAttempt};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, FinishAttempt, IdGenerator, Reservation, ReserveAttempt};
+use vault_core::port::{AccountChange, IdGenerator};
+use vault_core::principal::Principal;
 use vault_core::role::Role;
 
 /// A reservation returns the stored values on which the login is decided. Attempts on disabled accounts are not
@@ -94,16 +96,15 @@ pub async fn unknown_addresses_are_never_locked_out(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
-        assert!(is_unknown_account(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
-        let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
-        let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
-        world.store.finish_attempt(decoy).await.unwrap();
+        assert!(is_unknown_account(&world.reserve_attempt(attempt.clone()).await));
+        let decoy = FinishDecoy { decoy: attempt.decoy, recovery_code: None, actor: Actor::Unknown };
+        world.operate(&Principal::Operator, decoy).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
     assert_eq!(count(&reservations, is_unknown_account), 50);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on a decoy are not recorded");
     let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
-    assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
+    assert!(matches!(world.reserve_attempt(attempt).await, Reservation::Account(_)));
 }
 
 /// A network counts as known to all accounts for exactly 90 days after any account has logged in from it.
@@ -111,7 +112,7 @@ pub async fn known_networks_are_shared_by_processes(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
     let home = world.network();
-    let is_known = async |network| world.store.network_is_known(network, world.now()).await.unwrap();
+    let is_known = async |network| world.operate(&Principal::Operator, NetworkIsKnown(network)).await.unwrap();
     assert!(!is_known(home).await);
     assert!(is_counted(&world, &holder, home).await);
     assert!(!is_known(home).await, "an attempt makes nothing known");
@@ -134,10 +135,11 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStor
         let attempts: Vec<_> = (0..4).map(|_| world.attempt(holder.address, world.network())).collect();
         let contenders = attempts.into_iter().map(Some).chain([None]).map(|attempt| {
             let (store, deletion) = (Arc::clone(&world.store), deletion.clone());
+            let reserving = attempt.map(|attempt| world.running(&store, Principal::Operator, attempt));
             async move {
-                match attempt {
-                    Some(attempt) => store.reserve_attempt(attempt).await.map(drop),
-                    None => store.change_account(deletion).await.map(drop),
+                match reserving {
+                    Some(reserving) => reserving.await.map(drop),
+                    None => store.change_account(deletion).await.map_err(Error::from),
                 }
             }
         });
@@ -321,8 +323,8 @@ fn unknown(world: &World<'_>) -> ReserveAttempt {
 
 async fn race_attempts(world: &World<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {
     race(attempts.into_iter().map(|attempt| {
-        let store = Arc::clone(&world.store);
-        async move { store.reserve_attempt(attempt).await.unwrap() }
+        let reserving = world.running(&world.store, Principal::Operator, attempt);
+        async move { reserving.await.unwrap() }
     }))
     .await
 }

@@ -1,20 +1,17 @@
-//! Cases of the last step of a login attempt:
-//! [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt).
+//! Cases of the last step of a login attempt: [`FinishAttempt`](vault_core::login::FinishAttempt).
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{conclude, principal_of, proof_of, race};
+use super::tools::{Conclusion, principal_of, proof_of, race};
 use super::world::{Holder, Wanted, World};
-use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::lockout::{FORGIVEN_SECONDS, WRONG_PASSCODES};
+use vault_core::lockout::{CLOSING_ATTEMPTS, FORGIVEN_SECONDS, WRONG_PASSCODES};
+use vault_core::login::{AttemptOutcome, Reservation, VerifiedFactors};
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AttemptOutcome, FinishAccountAttempt, LoginRefusal, Reservation, VerifiedFactors,
-};
+use vault_core::port::{AccountChange, LoginRefusal};
 use vault_core::role::Role;
 
 /// A login creates a working session, the time of the login and an audit record.
@@ -238,11 +235,7 @@ pub async fn twentieth_wrong_passcode_is_recorded(suite: &dyn ContractStore) {
     }
     assert_eq!(world.audited(AuditAction::LoginPasscodeDisabled).await, 0);
     world.clock.advance_seconds(1);
-    race((0..8).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
-        async move { conclude(&*store, command).await }
-    }))
-    .await;
+    race((0..8).map(|_| world.concluding(world.refuse(&holder, true)))).await;
     let disabled_at = world.now().as_millis();
     world.clock.advance_seconds(1);
     refuse(&world, &holder, true).await;
@@ -260,7 +253,7 @@ pub async fn locked_bucket_is_recorded(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let mut refused = world.refuse(&holder, false);
-    refused.refusal.bucket_locked = Some(world.audit(AuditAction::LoginLocked));
+    refused.attempt.attempts = CLOSING_ATTEMPTS;
     world.conclude(refused).await;
     let closed_at = world.now().as_millis();
     world.clock.advance_seconds(1);
@@ -268,7 +261,7 @@ pub async fn locked_bucket_is_recorded(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::LoginLocked).await, 1);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
     let mut login = world.complete_login(&holder, world.network(), world.fresh_step());
-    login.refusal.bucket_locked = Some(world.audit(AuditAction::LoginLocked));
+    login.attempt.attempts = CLOSING_ATTEMPTS;
     let session = completes(&world, login).await;
     assert_eq!(world.audited(AuditAction::LoginLocked).await, 1);
     assert_eq!(world.notices(&session).await, [(NoticeCode::LoginLocked, closed_at)]);
@@ -291,11 +284,7 @@ pub async fn wrong_password_spends_nothing(suite: &dyn ContractStore) {
 pub async fn parallel_wrong_passcodes_all_count(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    race((0..WRONG_PASSCODES).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.refuse(&holder, true));
-        async move { conclude(&*store, command).await }
-    }))
-    .await;
+    race((0..WRONG_PASSCODES).map(|_| world.concluding(world.refuse(&holder, true)))).await;
     let command = world.complete_login(&holder, world.network(), world.fresh_step());
     refused(&world, command, AttemptOutcome::Refused(LoginRefusal::PasscodeDisabled)).await;
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 21);
@@ -311,7 +300,7 @@ pub async fn refusal_outlives_its_account(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 2);
 }
 
-fn login_by_code(world: &World<'_>, holder: &Holder) -> FinishAccountAttempt {
+fn login_by_code(world: &World<'_>, holder: &Holder) -> Conclusion {
     world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]))
 }
 
@@ -321,7 +310,7 @@ async fn refuse(world: &World<'_>, holder: &Holder, wrong_passcode: bool) {
 }
 
 /// Asserts that the login completes and its session works.
-async fn completes(world: &World<'_>, command: FinishAccountAttempt) -> vault_core::principal::SessionPrincipal {
+async fn completes(world: &World<'_>, command: Conclusion) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
     assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     assert_eq!(world.acts(&principal).await, Ok(()));
@@ -330,7 +319,7 @@ async fn completes(world: &World<'_>, command: FinishAccountAttempt) -> vault_co
 
 /// Asserts that the login has the result `conclusion` in one transaction that records the rejection, without a session
 /// or an audit record of a login.
-async fn refused(world: &World<'_>, command: FinishAccountAttempt, conclusion: AttemptOutcome) {
+async fn refused(world: &World<'_>, command: Conclusion, conclusion: AttemptOutcome) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;
     let session = principal_of(&command);
@@ -344,11 +333,7 @@ async fn refused(world: &World<'_>, command: FinishAccountAttempt, conclusion: A
 async fn spent_once(world: &World<'_>, holder: &Holder, proof: PasscodeProof) {
     let logins: Vec<_> = (0..16).map(|_| world.complete_login(holder, world.network(), proof)).collect();
     let principals: Vec<_> = logins.iter().map(principal_of).collect();
-    let outcomes = race(logins.into_iter().map(|command| {
-        let store = Arc::clone(&world.store);
-        async move { conclude(&*store, command).await }
-    }))
-    .await;
+    let outcomes = race(logins.into_iter().map(|login| world.concluding(login))).await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
     let spent = AttemptOutcome::Refused(match proof {
         PasscodeProof::Step(_) => LoginRefusal::ReusedPasscode,

@@ -9,7 +9,8 @@ use vault_core::credential::ListCredentials;
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::AccountId;
-use vault_core::port::{AccountKey, InstancePart, LookupMove, Reservation, ReserveAttempt};
+use vault_core::login::{Reservation, ReserveAttempt};
+use vault_core::port::{AccountKey, InstancePart, LookupMove};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -66,7 +67,7 @@ impl World<'_> {
     async fn is_found(&self, holder: &Holder, address: LookupDigests) -> bool {
         let found = self.find(Principal::Operator, AccountKey::Address(address.clone())).await.is_some();
         let attempt = ReserveAttempt { address, ..self.attempt(holder.address, self.network()) };
-        let reserved = self.store.reserve_attempt(attempt).await.unwrap();
+        let reserved = self.reserve_attempt(attempt).await;
         assert_eq!(matches!(reserved, Reservation::Account(_)), found, "a login finds what an operator does");
         found
     }

@@ -6,7 +6,7 @@
 use super::ContractStore;
 use super::idempotency::keyed;
 use super::own_account::pend;
-use super::tools::{conclude, race, with};
+use super::tools::{race, with};
 use super::world::{SESSION_SECONDS, World};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
+use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, AttemptOutcome, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS,
-    Reservation, ReserveKeyUses,
+    AccountKey, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, ReserveKeyUses,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -249,10 +249,10 @@ async fn log_in_often(world: &World<'_>) {
         holders.push(logins);
     }
     race(holders.into_iter().map(|logins| {
-        let store = Arc::clone(&world.store);
+        let logins: Vec<_> = logins.into_iter().map(|login| world.concluding(login)).collect();
         async move {
             for login in logins {
-                assert_eq!(conclude(&*store, login).await, AttemptOutcome::Completed);
+                assert_eq!(login.await, AttemptOutcome::Completed);
             }
         }
     }))

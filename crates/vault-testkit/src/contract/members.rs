@@ -1,24 +1,25 @@
 //! Invitations, and changes that users make to their own accounts.
 
-use super::tools::{Settled as _, address, principal_of, proof_of};
+use super::tools::{Conclusion, Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
-use vault_core::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
+use vault_core::account::{
+    Account, AccountRights, AccountState, ListedAccount, OwnAccount, ReadOwnAccount, SignedAccount,
+};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
 use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::login::{AttemptOutcome, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::notice::NoticeCode;
-use vault_core::passcode::{PasscodeProof, PendingSeed, TimeStep};
+use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountStore, AttemptOutcome, ChangeInvitation, ConfirmEnrolment, CreateInvitation,
-    Find, FinishAccountAttempt, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation,
-    OwnAccount, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof, WriteDraft,
+    AccountChange, AccountKey, AccountStore, ChangeInvitation, ConfirmEnrolment, CreateInvitation, Find, FoundAccount,
+    IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::{SealedPassword, SealedSeed};
 use vault_core::session::{ListSessions, StoredSession};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Error};
@@ -202,24 +203,9 @@ impl World<'_> {
 
     // Own account
 
-    /// Returns a change of the user's password, based on the known values.
-    pub(super) fn own_password(&self, holder: &Holder, password: SealedPassword) -> OwnChange {
-        let after = holder.signed.with_password(password.id);
-        OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
-    }
-
-    /// Returns a new TOTP secret of the user that is pending confirmation.
-    pub(super) fn pending(&self, holder: &Holder, seed: SealedSeed, expires_at: Timestamp) -> OwnChange {
-        let AccountRights { organization, account, .. } = holder.signed.grant;
-        let owner = (organization, account);
-        OwnChange::PendingSeed(PendingSeed::sign(owner, seed, expires_at, &FakeDigester::default()))
-    }
-
-    /// Returns a replacement of the user's recovery codes, based on the known values.
-    pub(super) fn own_codes(&self, holder: &Holder, codes: Vec<Digest>) -> OwnChange {
-        let seed = self.seed();
-        let after = holder.signed.with_seed(seed.id);
-        OwnChange::RecoveryCodes { seed, codes, digest: after.digest(&FakeDigester::default()), after }
+    /// Returns a replacement of the user's recovery codes.
+    pub(super) fn own_codes(&self, codes: Vec<Digest>) -> OwnChange {
+        OwnChange::RecoveryCodes { seed: self.seed(), codes }
     }
 
     /// Returns a change of the user's own account, authenticated by `passcode`.
@@ -228,22 +214,11 @@ impl World<'_> {
         holder: &Holder,
         principal: &SessionPrincipal,
         passcode: PasscodeProof,
-        mut change: OwnChange,
-    ) -> FinishAccountAttempt {
-        if let OwnChange::Password { after, digest, .. } | OwnChange::RecoveryCodes { after, digest, .. } = &mut change
-        {
-            *after = after.clone().keeping(principal.session);
-            *digest = after.digest(&FakeDigester::default());
-        }
-        let action = match change {
-            OwnChange::Password { .. } => AuditAction::AccountPasswordChanged,
-            OwnChange::PendingSeed(_) => AuditAction::AccountPasscodeDrafted,
-            OwnChange::RecoveryCodes { .. } => AuditAction::AccountRecoveryCodesReplaced,
-        };
-        let audit = self.audit_in(holder.signed.grant.organization, action);
-        let effect = ProofEffect::Own { principal: principal.clone(), change };
-        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
-        self.bring(holder, self.network(), VerifiedFactors::Proof(Box::new(proof)))
+        change: OwnChange,
+    ) -> Conclusion {
+        let proof = VerifiedProof { passcode, rehashed: None, effect: ProofEffect::Own(change) };
+        let by = Principal::Session(principal.clone());
+        Conclusion { by, ..self.bring(holder, self.network(), VerifiedFactors::Proof(Box::new(proof))) }
     }
 
     /// Executes a change of the user's own account.
@@ -253,12 +228,16 @@ impl World<'_> {
     }
 
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> OwnAccount {
-        self.store.own_account(principal.clone(), self.now()).await.unwrap()
+        self.read_own(principal).await.unwrap()
     }
 
-    /// Returns whether the session is authorized, according to a port that reads its account.
+    pub(super) async fn read_own(&self, principal: &SessionPrincipal) -> Result<OwnAccount, Error> {
+        self.operate(&principal.clone().into(), ReadOwnAccount(principal.clone())).await
+    }
+
+    /// Returns whether the session is authorized, according to an operation that reads its account.
     pub(super) async fn acts(&self, principal: &SessionPrincipal) -> Result<(), Denial> {
-        self.store.own_account(principal.clone(), self.now()).await.settled().map(drop)
+        self.read_own(principal).await.settled().map(drop)
     }
 
     /// Returns the notices of the principal's account, sorted.
@@ -270,7 +249,7 @@ impl World<'_> {
     }
 
     /// Returns an attempt with a wrong passcode, or otherwise with a wrong password.
-    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> FinishAccountAttempt {
+    pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> Conclusion {
         let presented = match wrong_passcode {
             true => VerifiedFactors::WrongPasscode,
             false => VerifiedFactors::WrongPassword { recovery_code: None },

@@ -4,7 +4,7 @@ use super::account_change::regrant;
 use super::credential::position;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{address, evaluated, is_unknown_account, namespace, principal_of, with};
+use super::tools::{Conclusion, address, evaluated, is_unknown_account, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
@@ -22,13 +22,11 @@ use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::invitation::EnrolmentDraft;
+use vault_core::login::{AttemptOutcome, ReserveAttempt};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{OrganizationState, SetOrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AttemptOutcome, FinishAttempt, Idempotency, KeyedDigester, ReserveAttempt, ReserveKeyUses,
-    StoreError,
-};
+use vault_core::port::{AccountChange, Idempotency, KeyedDigester, ReserveKeyUses, StoreError};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::EndSession;
@@ -133,14 +131,14 @@ impl<'a> History<'a> {
             }
             VaultCommand::ReserveUnknown => {
                 let attempt = self.world.attempt(address("unknown@nowhere.example"), self.networks[0]);
-                let reservation = self.world.store.reserve_attempt(attempt).await;
-                if !reservation.as_ref().is_ok_and(is_unknown_account) {
+                let reservation = self.world.reserve_attempt(attempt).await;
+                if !is_unknown_account(&reservation) {
                     return Err(format!("{reservation:?}"));
                 }
             }
             VaultCommand::WrongPasscode(account) => {
-                let refused = Box::new(self.world.refuse(self.holder(account), true));
-                both!(self, finish_attempt(FinishAttempt::Account(refused)))?;
+                let Conclusion { by, attempt } = self.world.refuse(self.holder(account), true);
+                self.pair().both(&by, attempt).await?;
             }
             VaultCommand::LogInByStep(account, step, network) => {
                 let step = TimeStep(TimeStep::at(ManualClock::START).0 + step);
@@ -208,8 +206,8 @@ impl<'a> History<'a> {
     async fn log_in(&mut self, account: usize, proof: PasscodeProof, network: usize) -> Result<(), Difference> {
         let command = self.world.complete_login(self.holder(account), *pick(&self.networks, network), proof);
         let principal = principal_of(&command);
-        let outcome = both!(self, finish_attempt(FinishAttempt::Account(Box::new(command))))?;
-        if outcome == AttemptOutcome::Completed {
+        let outcome = self.pair().both(&command.by, command.attempt).await?;
+        if outcome == Some(AttemptOutcome::Completed) {
             self.sessions.push(principal);
         }
         Ok(())
@@ -249,7 +247,7 @@ impl<'a> History<'a> {
     }
 
     async fn reserve(&self, attempt: ReserveAttempt) -> Result<(), Difference> {
-        both!(self, reserve_attempt(attempt)).map(drop)
+        self.pair().both(&Principal::Operator, attempt).await.map(drop)
     }
 
     async fn set_organization(&self, active: bool) -> Result<(), Difference> {

@@ -1,26 +1,27 @@
-//! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes to the user's own
-//! account that [`finish_attempt`](vault_core::port::LoginAttemptRepository::finish_attempt) executes.
+//! Cases of the user's own account, and of the changes to it that [`FinishAttempt`](vault_core::login::FinishAttempt)
+//! executes.
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{Settled, conclude, race};
+use super::tools::{Conclusion, Settled, race};
 use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
-use std::sync::Arc;
-use vault_core::account::{AccountState, ChangeSetAside, ListSetAside, MAX_SET_ASIDE};
+use vault_core::account::{
+    AccountRights, AccountState, ChangeSetAside, ConfirmPasscode, ListSetAside, MAX_SET_ASIDE, ReserveConfirmation,
+    WaitingSeed,
+};
 use vault_core::audit::AuditAction;
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::lockout::WRONG_PASSCODES;
+use vault_core::login::{AttemptOutcome, OwnChange, Reservation, ReservedAccount};
 use vault_core::notice::NoticeCode;
 use vault_core::operation::InspectEntity;
-use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AttemptOutcome, ConfirmPasscode, FinishAccountAttempt, LoginRefusal, OwnChange, Reservation,
-};
+use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, PendingSeed, TimeStep};
+use vault_core::port::{AccountChange, LoginRefusal};
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
-use vault_core::{Command, Error, Refusal};
+use vault_core::{Error, Refusal};
 
 /// The user sees address, organization, the time of the passcode enrolment and the number of remaining recovery codes.
 pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
@@ -96,11 +97,11 @@ pub async fn ended_session_cannot_read_account(suite: &dyn ContractStore) {
     world.log_out(&session).await;
     let entries = world.audit_length().await;
     let refusal = Denial::SessionEnded;
-    let store = &world.store;
-    assert_eq!(store.own_account(session.clone(), world.now()).await.settled(), Err(refusal));
-    assert_eq!(store.reserve_confirmation(session.clone(), world.now()).await.settled(), Err(refusal));
-    let command = confirm(&world, &holder, &session, &seed, TimeStep::at(world.now()));
-    assert_eq!(store.confirm_passcode(command).await.settled(), Err(refusal));
+    let principal = Principal::Session(session.clone());
+    assert_eq!(world.read_own(&session).await.settled(), Err(refusal));
+    assert_eq!(world.operate(&principal, ReserveConfirmation(session.clone())).await.settled(), Err(refusal));
+    let confirmation = confirmation(&world, &holder, &session, &seed, TimeStep::at(world.now()));
+    assert_eq!(world.operate(&principal, confirmation).await.settled(), Err(refusal));
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(facts(&world, &holder).await.seed, holder.seed);
     assert_eq!(reserve(&world, &other).await, Some(seed), "it waits for the account's other session");
@@ -115,7 +116,7 @@ pub async fn owner_replaces_the_password(suite: &dyn ContractStore) {
     let last_login = world.read(&holder).await.logins.last_login_at;
     world.clock.advance_seconds(5);
     let password = world.password();
-    world.proven(&holder, &sessions[0], world.own_password(&holder, password.clone())).await;
+    world.proven(&holder, &sessions[0], OwnChange::Password(password.clone())).await;
 
     let after = facts(&world, &holder).await;
     assert_eq!((&after.password, &after.seed), (&password, &holder.seed));
@@ -128,13 +129,9 @@ pub async fn owner_replaces_the_password(suite: &dyn ContractStore) {
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 
-    // The new MAC must cover the current row.
-    let mut change = world.own_password(&colleague, world.password());
-    if let OwnChange::Password { after, digest, .. } = &mut change {
-        after.version += 1;
-        *digest = after.digest(&FakeDigester::default());
-    }
-    let command = world.prove(&colleague, &sessions[2], world.fresh_step(), change);
+    // The row must not have changed since the reservation.
+    let mut command = world.prove(&colleague, &sessions[2], world.fresh_step(), OwnChange::Password(world.password()));
+    command.attempt.reserved.version += 1;
     assert_eq!(world.conclude(command).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
 }
 
@@ -146,7 +143,7 @@ pub async fn owner_replaces_the_recovery_codes(suite: &dyn ContractStore) {
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
     // Re-authentication accepts an old recovery code.
     let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
-    let change = world.own_codes(&holder, codes.clone());
+    let change = world.own_codes(codes.clone());
     let OwnChange::RecoveryCodes { seed, .. } = &change else { panic!("{change:?}") };
     let after = holder.with_seed(seed.clone());
     let command = world.prove(&holder, &sessions[0], proof, change);
@@ -181,14 +178,9 @@ pub async fn owner_replaces_the_seed(suite: &dyn ContractStore) {
     assert_eq!(reserve(&world, &sessions[1]).await, Some(seed.clone()), "any session of the account confirms");
     let step = TimeStep::at(world.now());
     let colleague = world.log_in(&world.holder(Role::Admin).await).await;
-    let theirs = confirm(&world, &holder, &colleague, &seed, step);
-    assert_eq!(
-        world.store.confirm_passcode(theirs).await.settled(),
-        Err(Denial::AccountChanged),
-        "no other account has the draft"
-    );
-    let confirmation = confirm(&world, &holder, &sessions[1], &seed, step);
-    assert!(world.store.confirm_passcode(confirmation).await.unwrap());
+    let theirs = confirm(&world, &holder, &colleague, &seed, step).await;
+    assert_eq!(theirs.settled(), Err(Denial::AccountChanged), "no other account has the draft");
+    assert!(confirm(&world, &holder, &sessions[1], &seed, step).await.unwrap());
     assert_eq!(facts(&world, &holder).await.seed, seed);
     let after = world.read(&holder).await;
     assert_eq!(after.signed, holder.signed.with_seed(seed.id).keeping(sessions[1].session));
@@ -199,8 +191,7 @@ pub async fn owner_replaces_the_seed(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::AccountPasscodeDrafted).await, 1);
     assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 1);
 
-    let again = confirm(&world, &holder, &sessions[1], &seed, TimeStep(step.0 + 1));
-    assert!(!world.store.confirm_passcode(again).await.unwrap());
+    assert!(!confirm(&world, &holder, &sessions[1], &seed, TimeStep(step.0 + 1)).await.unwrap());
     assert_eq!(reserve(&world, &sessions[1]).await, None);
     let old = world.complete_login(&holder, world.network(), PasscodeProof::Step(TimeStep(step.0 + 1)));
     assert_eq!(world.conclude(old).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
@@ -223,8 +214,8 @@ pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn Contra
     assert_eq!(reserve(&world, &session).await, None, "none waits yet");
     let first = pend(&world, &holder, &session).await;
     let tries = race((0..16).map(|_| {
-        let (store, principal, now) = (Arc::clone(&world.store), session.clone(), world.now());
-        async move { store.reserve_confirmation(principal, now).await.unwrap().map(|waiting| waiting.pending.seed) }
+        let reserving = world.running(&world.store, session.clone().into(), ReserveConfirmation(session.clone()));
+        async move { reserving.await.unwrap().map(|waiting| waiting.pending.seed) }
     }))
     .await;
     let given = tries.iter().filter(|seed| seed.as_ref() == Some(&first)).count();
@@ -233,21 +224,22 @@ pub async fn pending_seed_allows_five_attempts_within_an_hour(suite: &dyn Contra
 
     let second = pend(&world, &holder, &session).await;
     let step = TimeStep::at(world.now());
-    let late = world.store.confirm_passcode(confirm(&world, &holder, &session, &first, step)).await.unwrap();
+    let late = confirm(&world, &holder, &session, &first, step).await.unwrap();
     assert!(!late, "a newer one has taken its place");
     world.clock.advance_millis(PENDING_SECONDS * 1000 - 1);
     assert_eq!(reserve(&world, &session).await, Some(second.clone()));
     world.clock.advance_millis(1);
     assert_eq!(reserve(&world, &session).await, None);
-    let late = world.store.confirm_passcode(confirm(&world, &holder, &session, &second, step)).await.unwrap();
+    let late = confirm(&world, &holder, &session, &second, step).await.unwrap();
     assert!(!late, "it waited too long");
     assert_eq!(facts(&world, &holder).await.seed, holder.seed);
     assert_eq!(world.audited(AuditAction::AccountPasscodeChanged).await, 0);
 
     let third = pend(&world, &holder, &session).await;
     let confirmed = race((0..8).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), confirm(&world, &holder, &session, &third, step));
-        async move { store.confirm_passcode(command).await.unwrap() }
+        let confirmation = confirmation(&world, &holder, &session, &third, step);
+        let confirming = world.running(&world.store, session.clone().into(), confirmation);
+        async move { confirming.await.unwrap() }
     }))
     .await;
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
@@ -269,8 +261,8 @@ pub async fn change_by_others_drops_pending_seed(suite: &dyn ContractStore) {
         let holder = holder.as_reserved(&facts(&world, &holder).await);
         let session = world.log_in(&holder).await;
         assert_eq!(reserve(&world, &session).await.is_some(), waits);
-        let confirmation = confirm(&world, &holder, &session, &seed, TimeStep::at(world.now()));
-        assert_eq!(world.store.confirm_passcode(confirmation).await.unwrap(), waits);
+        let step = TimeStep::at(world.now());
+        assert_eq!(confirm(&world, &holder, &session, &seed, step).await.unwrap(), waits);
     }
 }
 
@@ -292,12 +284,9 @@ pub async fn re_authentication_requires_session_of_account(suite: &dyn ContractS
         (&theirs, Denial::AccountChanged),
         (&strange, Denial::AccountChanged),
     ] {
-        let expires_at = world.now().plus_seconds(PENDING_SECONDS);
-        for change in [
-            world.own_password(&holder, world.password()),
-            world.pending(&holder, world.seed(), expires_at),
-            world.own_codes(&holder, Vec::new()),
-        ] {
+        for change in
+            [OwnChange::Password(world.password()), OwnChange::PendingSeed(world.seed()), world.own_codes(Vec::new())]
+        {
             let command = world.prove(&holder, principal, step, change);
             let outcome = world.conclude(command).await;
             assert_eq!(outcome, AttemptOutcome::Denied(refusal), "{principal:?}");
@@ -317,27 +306,23 @@ pub async fn passcode_is_spent_once_across_operations(suite: &dyn ContractStore)
     let holder = world.holder(Role::Editor).await;
     let session = world.log_in(&holder).await;
     let step = world.fresh_step();
-    let commands: Vec<FinishAccountAttempt> = (0..16)
+    let commands: Vec<Conclusion> = (0..16)
         .map(|index| match index % 2 {
             0 => world.complete_login(&holder, world.network(), step),
-            _ => world.prove(&holder, &session, step, world.own_codes(&holder, vec![world.recovery_code()])),
+            _ => world.prove(&holder, &session, step, world.own_codes(vec![world.recovery_code()])),
         })
         .collect();
-    let outcomes = race(commands.into_iter().map(|command| {
-        let store = Arc::clone(&world.store);
-        async move { conclude(&*store, command).await }
-    }))
-    .await;
+    let outcomes = race(commands.into_iter().map(|command| world.concluding(command))).await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == AttemptOutcome::Completed).count(), 1);
     // Replaced recovery codes also replace the secret that the others read.
     let lost = [LoginRefusal::ReusedPasscode, LoginRefusal::Overtaken].map(AttemptOutcome::Refused);
     assert_eq!(outcomes.iter().filter(|outcome| lost.contains(outcome)).count(), 15);
 
     let holder = holder.as_reserved(&facts(&world, &holder).await);
-    let change = world.own_password(&holder, world.password());
+    let change = OwnChange::Password(world.password());
     world.proven(&holder, &session, change).await;
     let (before, entries) = (facts(&world, &holder).await, world.audit_length().await);
-    let change = world.own_password(&holder, world.password());
+    let change = OwnChange::Password(world.password());
     let stale = world.prove(&holder, &session, world.fresh_step(), change);
     assert_eq!(world.conclude(stale).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let after = facts(&world, &holder).await;
@@ -357,8 +342,9 @@ pub async fn re_authentication_resets_its_bucket(suite: &dyn ContractStore) {
         other => panic!("{other:?}"),
     };
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
-    let codes = world.own_codes(&holder, Vec::new());
-    let command = FinishAccountAttempt { network, ..world.prove(&holder, &session, world.fresh_step(), codes) };
+    let codes = world.own_codes(Vec::new());
+    let mut command = world.prove(&holder, &session, world.fresh_step(), codes);
+    command.attempt.network = network;
     assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     assert_eq!([attempts(network).await, attempts(network).await], [1, 2]);
     assert_eq!(attempts(world.network()).await, 1, "the shared class was reset, and the network is no part of it now");
@@ -381,7 +367,7 @@ pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn ContractStore) {
     assert_eq!(world.notices(&session).await, expected);
     world.clock.advance_seconds(1);
     let proof = PasscodeProof::RecoveryCode(codes[2]);
-    let change = world.own_password(&holder, world.password());
+    let change = OwnChange::Password(world.password());
     let command = world.prove(&holder, &session, proof, change);
     assert_eq!(world.conclude(command).await, AttemptOutcome::Completed);
     expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
@@ -391,27 +377,37 @@ pub async fn owner_gets_notice_of_changes_by_others(suite: &dyn ContractStore) {
 /// Creates a pending TOTP secret.
 pub(super) async fn pend(world: &World<'_>, holder: &Holder, principal: &SessionPrincipal) -> SealedSeed {
     let seed = world.seed();
-    let expires_at = world.now().plus_seconds(PENDING_SECONDS);
-    world.proven(holder, principal, world.pending(holder, seed.clone(), expires_at)).await;
+    world.proven(holder, principal, OwnChange::PendingSeed(seed.clone())).await;
     seed
 }
 
 async fn reserve(world: &World<'_>, principal: &SessionPrincipal) -> Option<SealedSeed> {
-    world.store.reserve_confirmation(principal.clone(), world.now()).await.unwrap().map(|waiting| waiting.pending.seed)
+    let reserved = world.operate(&principal.clone().into(), ReserveConfirmation(principal.clone())).await.unwrap();
+    reserved.map(|waiting| waiting.pending.seed)
 }
 
-fn confirm(
+fn confirmation(
     world: &World<'_>,
     holder: &Holder,
     principal: &SessionPrincipal,
     seed: &SealedSeed,
     step: TimeStep,
-) -> Command<ConfirmPasscode> {
-    let after = holder.signed.with_seed(seed.id).keeping(principal.session);
-    let digest = after.digest(&FakeDigester::default());
-    let payload = ConfirmPasscode { version: holder.signed.version, after, digest, step };
-    let principal = Principal::Session(principal.clone());
-    Command { principal, ..world.by_operator(world.organization, AuditAction::AccountPasscodeChanged, payload) }
+) -> ConfirmPasscode {
+    let AccountRights { organization, account, .. } = holder.signed.grant;
+    let (digester, expires_at) = (FakeDigester::default(), world.now());
+    let pending = PendingSeed::sign((organization, account), seed.clone(), expires_at, &digester);
+    let waiting = WaitingSeed { pending, signed: holder.signed.clone(), digest: holder.signed.digest(&digester) };
+    ConfirmPasscode { principal: principal.clone(), waiting, step }
+}
+
+async fn confirm(
+    world: &World<'_>,
+    holder: &Holder,
+    principal: &SessionPrincipal,
+    seed: &SealedSeed,
+    step: TimeStep,
+) -> Result<bool, Error> {
+    world.operate(&principal.clone().into(), confirmation(world, holder, principal, seed, step)).await
 }
 
 /// Creates a session with a recovery code.
@@ -422,7 +418,7 @@ async fn by_code(world: &World<'_>, holder: &Holder, code: vault_core::digest::D
     principal
 }
 
-async fn facts(world: &World<'_>, holder: &Holder) -> vault_core::port::ReservedAccount {
+async fn facts(world: &World<'_>, holder: &Holder) -> ReservedAccount {
     match world.reserve(holder, world.network()).await {
         Reservation::Account(reserved) => *reserved,
         other => panic!("the attempt is within the free ones, but: {other:?}"),

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use vault_core::account::{Account, AccountState, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::invitation::INVITATION_SECONDS;
+use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AccountKey, AttemptOutcome, ConfirmEnrolment, FoundAccount, LoginRefusal, Reservation,
-};
+use vault_core::port::{AccountChange, AccountKey, ConfirmEnrolment, FoundAccount, LoginRefusal};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
@@ -352,11 +351,11 @@ pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn C
         let (change, _) = world.re_enrolment(&holder);
         let change = world.change_account(&holder, holder.signed.version, change);
         let done = race([true, false].map(|logs_in| {
-            let store = Arc::clone(&world.store);
-            let (login, change) = (login.clone(), change.clone());
+            let (store, change) = (Arc::clone(&world.store), change.clone());
+            let login = world.concluding(login.clone());
             async move {
                 match logs_in {
-                    true => super::tools::conclude(&*store, login).await == AttemptOutcome::Completed,
+                    true => login.await == AttemptOutcome::Completed,
                     false => store.change_account(change).await.decided() == Ok(()),
                 }
             }

@@ -6,8 +6,9 @@ use super::own_account::pend;
 use super::world::World;
 use vault_core::Error;
 use vault_core::audit::AuditAction;
+use vault_core::login::AttemptOutcome;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AttemptOutcome, FinishRestore, Settled, StoreError};
+use vault_core::port::{FinishRestore, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 

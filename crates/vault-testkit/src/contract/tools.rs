@@ -11,34 +11,43 @@ use tokio::task::JoinSet;
 use vault_core::account::AccountRights;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::lockout::DECOYS;
+use vault_core::login::{FinishAttempt, ProofEffect, Reservation, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{
-    AttemptOutcome, FinishAccountAttempt, FinishAttempt, KeyedDigester, LoginAttemptRepository, ProofEffect,
-    Reservation, StoreError, VerifiedFactors, VerifiedProof,
-};
-use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::port::{KeyedDigester, StoreError};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
-/// Returns the verified factors of the re-authentication in `command`.
-pub(super) fn proof_of(command: &mut FinishAccountAttempt) -> &mut VerifiedProof {
-    match &mut command.presented {
+/// End of an attempt, with its principal.
+#[derive(Clone, Debug)]
+pub(super) struct Conclusion {
+    pub(super) by: Principal,
+    pub(super) attempt: FinishAttempt,
+}
+
+/// Returns the verified factors of the re-authentication in `conclusion`.
+pub(super) fn proof_of(conclusion: &mut Conclusion) -> &mut VerifiedProof {
+    match &mut conclusion.attempt.presented {
         VerifiedFactors::Proof(proof) => proof,
         other => panic!("no proof: {other:?}"),
     }
 }
 
-/// Returns the principal of the session that `command` creates or belongs to.
-pub(super) fn principal_of(command: &FinishAccountAttempt) -> SessionPrincipal {
-    let AccountRights { organization, account, role, .. } = command.reserved.grant;
-    let version = command.reserved.version;
-    let VerifiedFactors::Proof(proof) = &command.presented else { panic!("no proof: {command:?}") };
-    let session = match &proof.effect {
-        ProofEffect::Session(session) => session.id,
-        ProofEffect::Own { principal, .. } => principal.session,
-    };
-    SessionPrincipal { organization, account, session, role, version }
+/// Returns the principal of the session that `conclusion` creates or belongs to.
+pub(super) fn principal_of(Conclusion { by, attempt }: &Conclusion) -> SessionPrincipal {
+    let AccountRights { organization, account, role, .. } = attempt.reserved.grant;
+    let version = attempt.reserved.version;
+    match (&attempt.presented, by) {
+        (_, Principal::Session(own)) => own.clone(),
+        (VerifiedFactors::Proof(proof), _) => match &proof.effect {
+            ProofEffect::Session(session) => {
+                SessionPrincipal { organization, account, session: session.id, role, version }
+            }
+            ProofEffect::Own(_) => panic!("no session: {attempt:?}"),
+        },
+        _ => panic!("no proof: {attempt:?}"),
+    }
 }
 
 pub(super) fn address(email: &str) -> Digest {
@@ -65,14 +74,6 @@ pub(super) fn decoy() -> u16 {
 /// Returns whether no account was found.
 pub(super) fn is_unknown_account(reservation: &Reservation) -> bool {
     matches!(reservation, Reservation::Unknown)
-}
-
-/// Finishes an attempt on an account.
-pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(
-    store: &S,
-    command: FinishAccountAttempt,
-) -> AttemptOutcome {
-    store.finish_attempt(FinishAttempt::Account(Box::new(command))).await.unwrap()
 }
 
 /// Returns a number that no case in another process is likely to draw.

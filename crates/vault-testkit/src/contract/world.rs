@@ -1,7 +1,7 @@
 //! Organization of a single case, and the commands that cases send.
 
 use super::tools::{
-    Settled as _, address, blob, conclude, decoy, name, namespace, principal_of, random, request_digest, with,
+    Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, request_digest, with,
 };
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -18,6 +18,10 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
 };
+use vault_core::login::{
+    AttemptOutcome, FinishAttempt, ProofEffect, Reservation, ReserveAttempt, ReservedAccount, VerifiedFactors,
+    VerifiedProof,
+};
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{
     CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState, ReadOrganization,
@@ -25,9 +29,8 @@ use vault_core::organization::{
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AttemptOutcome, AuditSealer, ChangeAccount, Clock, CreateAccount, Expired, FinishAccountAttempt,
-    IdGenerator, KeyedDigester, ProofEffect, RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt,
-    ReservedAccount, RowStore, SaveCredential, StoredCredential, StoredMetadata, VerifiedFactors, VerifiedProof,
+    AccountChange, AuditSealer, ChangeAccount, Clock, CreateAccount, Expired, IdGenerator, KeyedDigester,
+    ReplaceOrganizationKey, RowStore, SaveCredential, StoredCredential, StoredMetadata,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -283,11 +286,15 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn attempt(&self, address: Digest, network: Digest) -> ReserveAttempt {
-        ReserveAttempt { address: address.into(), decoy: decoy(), network, now: self.now() }
+        ReserveAttempt { address: address.into(), decoy: decoy(), network }
     }
 
     pub(super) async fn reserve(&self, holder: &Holder, network: Digest) -> Reservation {
-        self.store.reserve_attempt(self.attempt(holder.address, network)).await.unwrap()
+        self.reserve_attempt(self.attempt(holder.address, network)).await
+    }
+
+    pub(super) async fn reserve_attempt(&self, attempt: ReserveAttempt) -> Reservation {
+        self.operate(&Principal::Operator, attempt).await.unwrap()
     }
 
     /// Returns a time step that no login of this world has used.
@@ -297,28 +304,13 @@ impl<'a> World<'a> {
     }
 
     /// Returns the last step of an attempt with the factors `presented`.
-    pub(super) fn bring(&self, holder: &Holder, network: Digest, presented: VerifiedFactors) -> FinishAccountAttempt {
-        let record = |action| self.audit_in(holder.signed.grant.organization, action);
-        FinishAccountAttempt {
-            reserved: holder.signed.clone(),
-            presented,
-            refusal: RefusalRecords {
-                refused: record(AuditAction::LoginRefused),
-                passcode_refused: record(AuditAction::LoginPasscodeRefused),
-                bucket_locked: None,
-                passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
-            },
-            network,
-            now: self.now(),
-        }
+    pub(super) fn bring(&self, holder: &Holder, network: Digest, presented: VerifiedFactors) -> Conclusion {
+        let (reserved, actor) = (holder.signed.clone(), Actor::Unknown);
+        let attempt = FinishAttempt { reserved, attempts: 1, presented, network, actor };
+        Conclusion { by: Principal::Operator, attempt }
     }
 
-    pub(super) fn complete_login(
-        &self,
-        holder: &Holder,
-        network: Digest,
-        passcode: PasscodeProof,
-    ) -> FinishAccountAttempt {
+    pub(super) fn complete_login(&self, holder: &Holder, network: Digest, passcode: PasscodeProof) -> Conclusion {
         let now = self.now();
         let effect = ProofEffect::Session(NewSession {
             id: SessionId::from_uuid(self.ids.random()),
@@ -327,13 +319,18 @@ impl<'a> World<'a> {
             network: "192.0.2.0/24".to_owned(),
             client: Some("curl/8.0".to_owned()),
         });
-        let audit = self.audit_in(holder.signed.grant.organization, AuditAction::LoginSucceeded);
-        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
+        let proof = VerifiedProof { passcode, rehashed: None, effect };
         self.bring(holder, network, VerifiedFactors::Proof(Box::new(proof)))
     }
 
-    pub(super) async fn conclude(&self, command: FinishAccountAttempt) -> AttemptOutcome {
-        conclude(&*self.store, command).await
+    /// Returns the end of an attempt, which borrows nothing.
+    pub(super) fn concluding(&self, end: Conclusion) -> impl Future<Output = AttemptOutcome> + Send + 'static + use<> {
+        let running = self.running(&self.store, end.by, end.attempt);
+        async move { running.await.unwrap() }
+    }
+
+    pub(super) async fn conclude(&self, end: Conclusion) -> AttemptOutcome {
+        self.concluding(end).await
     }
 
     pub(super) async fn log_in(&self, holder: &Holder) -> SessionPrincipal {

@@ -7,7 +7,7 @@ use vault_core::decision::EarlierRequest;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
-use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
+use vault_core::lockout::{ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::{PendingSeed, TimeStep};
 use vault_core::port::StoredCredential;
@@ -154,26 +154,6 @@ impl AccountRow {
             },
             enrolment_until: None,
         }
-    }
-
-    pub(super) fn set_class(&mut self, key: BucketKey, class: ThrottleCounter) {
-        match key {
-            BucketKey::Shared => self.classes.shared = class,
-            BucketKey::Network(network) => {
-                let kept = self.classes.networks.iter_mut().find(|kept| kept.network == network);
-                kept.expect("a class that counts is there").class = class;
-            }
-        }
-    }
-
-    /// Resets the throttle bucket of the login and makes its network known.
-    pub(super) fn note_login(&mut self, network: Digest, now: Timestamp) {
-        let after = self.classes.after_login(&network, now);
-        if after.resets_shared {
-            self.classes.shared = ThrottleCounter::default();
-        }
-        self.classes.networks.retain(|kept| kept.network != network && !after.forgotten.contains(&kept.network));
-        self.classes.networks.push(LoginNetwork { network, last_login_at: now, class: ThrottleCounter::default() });
     }
 
     /// Ends waits and lockouts.

@@ -25,6 +25,7 @@ use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
+use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
     LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError,
@@ -247,6 +248,15 @@ impl EntityRows for MemoryRows<'_> {
 impl AuthorityRows for MemoryRows<'_> {
     fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts> {
         done(self.state().session_facts(session, now))
+    }
+
+    fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
+        let state = self.state();
+        let leads = |wanted: &OrganizationState| {
+            let value = wanted.as_str().to_owned();
+            state.lookups.contains_key(&(organization, Index::OrganizationState.as_str(), value))
+        };
+        done([OrganizationState::Active, OrganizationState::Disabled].into_iter().find(leads))
     }
 
     fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {

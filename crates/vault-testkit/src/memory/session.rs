@@ -1,13 +1,14 @@
 //! Sessions, and the authorization before every vault operation.
 
 use super::State;
+use super::row::SessionRow;
 use super::rows::{MemoryRows, done};
 use std::cmp::Reverse;
 use vault_core::account::AccountState;
-use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::port::{Reply, SessionRows};
+use vault_core::id::{OrganizationId, SessionId};
+use vault_core::port::{AccountPlace, Reply, SessionRows};
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
-use vault_core::session::{SessionUse, StoredSession};
+use vault_core::session::{NewSession, SessionUse, StoredSession};
 use vault_core::time::Timestamp;
 
 impl State {
@@ -46,20 +47,26 @@ impl State {
 }
 
 impl SessionRows for MemoryRows<'_> {
-    fn active_sessions(
-        &self,
-        organization: OrganizationId,
-        account: AccountId,
-        now: Timestamp,
-    ) -> Reply<'_, Vec<StoredSession>> {
+    fn active_sessions(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, Vec<StoredSession>> {
         let state = self.state();
-        let own = state.sessions.values().filter(|row| (row.organization, row.account) == (organization, account));
+        let own = state.sessions.values().filter(|row| (row.organization, row.account) == place);
         let mut active: Vec<_> = own
             .filter(|row| now < row.session.expires_at)
             .map(|row| StoredSession { session: row.session.clone(), last_used_at: row.last_used_at })
             .collect();
         active.sort_by_key(|stored| (Reverse(stored.session.created_at), stored.session.id));
         done(active)
+    }
+
+    fn insert_session(&self, (organization, account): AccountPlace, session: &NewSession) -> Reply<'_, ()> {
+        let (session, last_used_at) = (session.clone(), session.created_at);
+        self.state().sessions.insert(session.id, SessionRow { organization, account, session, last_used_at });
+        done(())
+    }
+
+    fn end_other_sessions(&self, place: AccountPlace, kept: SessionId) -> Reply<'_, ()> {
+        self.state().sessions.retain(|id, row| (row.organization, row.account) != place || *id == kept);
+        done(())
     }
 
     fn remove_session(&self, organization: OrganizationId, session: SessionId) -> Reply<'_, ()> {

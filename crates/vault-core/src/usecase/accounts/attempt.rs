@@ -6,22 +6,23 @@
 //! the same code.
 
 use super::Accounts;
-use crate::audit::{Actor, AuditAction, RecordedRow, SealedAuditRecord, Subject};
+use crate::account::{OwnAccount, ReadOwnAccount};
+use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
 use crate::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, ThrottleCounter, decoy_of};
+use crate::login::{
+    AttemptOutcome, FinishAttempt, FinishDecoy, NetworkIsKnown, OwnChange, ProofEffect, Reservation, ReserveAttempt,
+    ReservedAccount, VerifiedFactors, VerifiedProof,
+};
 use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
-use crate::port::{
-    AttemptOutcome, Event, FinishAccountAttempt, FinishAttempt, LoginRefusal, OwnAccount, OwnChange, PasswordVerdict,
-    ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, RetryReason, SealError, VerifiedFactors,
-    VerifiedProof,
-};
-use crate::principal::SessionPrincipal;
+use crate::port::{Event, LoginRefusal, PasswordVerdict, SealError};
+use crate::principal::{Principal, SessionPrincipal};
 use crate::sealed::SealedPassword;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
@@ -87,12 +88,13 @@ impl Accounts {
         let attempt = Attempt { actor, network, network_digest, decoy: self.decoy_number(email), reserved_at: now };
         // Acquire a slot of the hash queue before the account is looked up, based only on the network. An overload then
         // looks the same for every address.
-        let known = self.store.network_is_known(network_digest, now).await?;
+        let environment = &self.environment;
+        let known = self.operations.run(environment, &Principal::Operator, NetworkIsKnown(network_digest)).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
         let reservation =
-            ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest, now };
+            ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest };
         let decoy = &*self.decoy()?;
-        let (reserved, uncounted) = match self.store.reserve_attempt(reservation).await? {
+        let (reserved, uncounted) = match self.operations.run(environment, &Principal::Operator, reservation).await? {
             Reservation::Account(reserved) => (*reserved, None),
             Reservation::Unknown => (decoy.clone(), Some(Uncounted::UNKNOWN)),
             Reservation::Throttled(organization, account) => {
@@ -118,7 +120,7 @@ impl Accounts {
         let found = self.look_at(own, &Passcode::read(&passcode))?;
         let recovery_code = found.and_then(PasscodeProof::recovery_code);
         if let Some(uncounted) = uncounted {
-            return Err(self.conclude_uncounted(uncounted, attempt, recovery_code, &reserved).await?);
+            return Err(self.conclude_uncounted(uncounted, attempt, recovery_code).await?);
         }
         if !fits || matches!(verdict, PasswordVerdict::Damaged) {
             self.report_damage("accounts", reserved.signed.grant.account);
@@ -136,7 +138,7 @@ impl Accounts {
         }
     }
 
-    /// Marks the factors as used and applies `effect`, in one transaction. `audit` is the audit record of the effect.
+    /// Marks the factors as used and applies `effect`, in one transaction, for `principal`.
     ///
     /// # Errors
     /// [`Refusal::Contended`] if the effect was sealed with an instance key that was replaced. Nothing is marked as
@@ -144,43 +146,29 @@ impl Accounts {
     pub(super) async fn complete(
         &self,
         proven: &Proven,
+        principal: &Principal,
         effect: ProofEffect,
-        audit: SealedAuditRecord,
     ) -> Result<(), Error> {
         let Proven { reserved, attempt, passcode, rehashed } = proven;
-        let attempt = *attempt;
-        let recorded_as = audit.record.id;
-        let (session, recorded) = match &effect {
-            ProofEffect::Session(session) => (Some(session.id), None),
-            ProofEffect::Own { .. } => (None, Some(Event::recorded(&audit))),
+        let session = match &effect {
+            ProofEffect::Session(session) => Some(session.id),
+            ProofEffect::Own(_) => None,
         };
-        let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
-        // Drop a new verifier that was sealed with a key that is no longer active. A later login rehashes it.
-        let rehashed = rehashed.clone().filter(|password| !replaced && self.is_under_active_key(password));
-        let proof = VerifiedProof { passcode: *passcode, rehashed, effect, audit };
-        let mut concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof.clone()))).await;
-        if proof.rehashed.is_some() && matches!(concluded, Err(Error::Refused(Refusal::Contended))) {
-            self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-            let proof = VerifiedProof { rehashed: None, ..proof };
-            concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof))).await;
-        }
-        match concluded? {
+        // A verifier of the password that is replaced is not stored.
+        let replaced = matches!(effect, ProofEffect::Own(OwnChange::Password(_)));
+        let rehashed = rehashed.clone().filter(|_| !replaced);
+        let proof = VerifiedFactors::Proof(Box::new(VerifiedProof { passcode: *passcode, rehashed, effect }));
+        match self.try_conclude(reserved, *attempt, principal, proof).await? {
             AttemptOutcome::Completed => {
                 let (account, network) = (reserved.signed.grant.account, attempt.network);
                 if reserved.attempts > FREE_ATTEMPTS {
                     self.environment.emit(Event::LoginUnlocked { account, network });
                 }
-                self.environment.awaited.add([recorded_as]);
                 self.environment.emit(Event::LoginSucceeded { account, session, network });
-                recorded.into_iter().for_each(|recorded| self.environment.emit(recorded));
                 Ok(())
             }
-            refused => Err(self.conclusion(refused, reserved, attempt)),
+            refused => Err(self.conclusion(refused, reserved, *attempt)),
         }
-    }
-
-    fn is_under_active_key(&self, password: &SealedPassword) -> bool {
-        password.blob.key().is_none_or(|key| key == self.digester.active_key())
     }
 
     /// Applies a change of the principal's own account after a successful verification.
@@ -189,23 +177,14 @@ impl Accounts {
         proven: &Proven,
         principal: &SessionPrincipal,
         change: OwnChange,
-        action: AuditAction,
     ) -> Result<(), Error> {
-        let (now, actor, subject) =
-            (self.environment.now(), Actor::from(principal), Subject::Account(principal.account));
-        let affected = match &change {
-            OwnChange::Password { after, .. } | OwnChange::RecoveryCodes { after, .. } => {
-                subject.left(RecordedRow::Account, after.state(&*self.digester))
-            }
-            OwnChange::PendingSeed(_) => subject.into(),
-        };
-        let audit = self.environment.record(now, Some(principal.organization), actor, action, affected);
-        self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await
+        self.complete(proven, &Principal::Session(principal.clone()), ProofEffect::Own(change)).await
     }
 
     /// Reads the principal's own account from the store.
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> Result<OwnAccount, Error> {
-        Ok(self.store.own_account(principal.clone(), self.environment.now()).await?)
+        let session = Principal::Session(principal.clone());
+        self.operations.run(&self.environment, &session, ReadOwnAccount(principal.clone())).await
     }
 
     /// Returns which code of the account the passcode is, used or not.
@@ -231,12 +210,10 @@ impl Accounts {
         uncounted: Uncounted,
         attempt: Attempt,
         recovery_code: Option<Digest>,
-        decoy: &ReservedAccount,
     ) -> Result<Error, Error> {
         let Uncounted { refusal, place } = uncounted;
-        let entry = Box::new(self.refusal_records(decoy, attempt.actor).refused);
-        let decoy = FinishAttempt::Decoy { decoy: attempt.decoy, recovery_code, entry };
-        self.store.finish_attempt(decoy).await?;
+        let decoy = FinishDecoy { decoy: attempt.decoy, recovery_code, actor: attempt.actor };
+        self.operations.run(&self.environment, &Principal::Operator, decoy).await?;
         self.count_uncounted(attempt.actor, place);
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
     }
@@ -251,7 +228,7 @@ impl Accounts {
 
     /// Finishes a failed attempt, and returns its error.
     async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, presented: VerifiedFactors) -> Error {
-        match self.try_conclude(reserved, attempt, presented).await {
+        match self.try_conclude(reserved, attempt, &Principal::Operator, presented).await {
             Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
             Err(error) => error,
         }
@@ -260,30 +237,13 @@ impl Accounts {
     async fn try_conclude(
         &self,
         reserved: &ReservedAccount,
-        attempt: Attempt,
+        Attempt { actor, network_digest: network, .. }: Attempt,
+        principal: &Principal,
         presented: VerifiedFactors,
     ) -> Result<AttemptOutcome, Error> {
-        let command = FinishAccountAttempt {
-            reserved: reserved.signed.clone(),
-            presented,
-            refusal: self.refusal_records(reserved, attempt.actor),
-            network: attempt.network_digest,
-            now: self.environment.now(),
-        };
-        Ok(self.store.finish_attempt(FinishAttempt::Account(Box::new(command))).await?)
-    }
-
-    fn refusal_records(&self, reserved: &ReservedAccount, actor: Actor) -> RefusalRecords {
-        let (organization, account) = (reserved.signed.grant.organization, reserved.signed.grant.account);
-        let now = self.environment.now();
-        let record =
-            |action| self.environment.record(now, Some(organization), actor, action, Subject::Account(account));
-        RefusalRecords {
-            refused: record(AuditAction::LoginRefused),
-            passcode_refused: record(AuditAction::LoginPasscodeRefused),
-            bucket_locked: (reserved.attempts == CLOSING_ATTEMPTS).then(|| record(AuditAction::LoginLocked)),
-            passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
-        }
+        let (reserved, attempts) = (reserved.signed.clone(), reserved.attempts);
+        let finish = FinishAttempt { reserved, attempts, presented, network, actor };
+        self.operations.run(&self.environment, principal, finish).await
     }
 
     /// Returns the error of an outcome.

@@ -1,12 +1,12 @@
 //! Changes of the caller's own password.
 
 use super::{Accounts, OwnerProof};
-use crate::audit::{Actor, AuditAction};
+use crate::audit::Actor;
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::hash_slots::Requester;
+use crate::login::OwnChange;
 use crate::password::check_new_password;
-use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
 use crate::usecase::under_active_key;
 use secrecy::{ExposeSecret, SecretString};
@@ -36,9 +36,7 @@ impl Accounts {
         under_active_key(&self.environment, &*self.digester, || async {
             let permit = self.hasher.permit(Requester::Trusted)?;
             let password = self.hasher.hash(permit, principal.account, new.clone()).await?;
-            let after = proven.reserved.signed.with_password(password.id).keeping(principal.session);
-            let change = OwnChange::Password { password, digest: after.digest(&*self.digester), after };
-            self.complete_own(&proven, principal, change, AuditAction::AccountPasswordChanged).await
+            self.complete_own(&proven, principal, OwnChange::Password(password)).await
         })
         .await
     }

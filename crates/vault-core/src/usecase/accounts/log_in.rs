@@ -1,12 +1,14 @@
 //! Logins with e-mail address, password and passcode, which create a session and its token.
 
 use super::{Accounts, OwnerProof};
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::Actor;
 use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::id::SessionId;
+use crate::login::ProofEffect;
 use crate::network::Network;
-use crate::port::{LoginRefusal, ProofEffect};
+use crate::port::LoginRefusal;
+use crate::principal::Principal;
 use crate::session::{AccessToken, NewSession, SessionClaims};
 use crate::time::{Timestamp, Ttl};
 use secrecy::SecretString;
@@ -67,12 +69,9 @@ impl Accounts {
             issued_at,
             expires_at,
         };
-        let actor = Actor::Account(grant.account, session);
-        let subject = Subject::Session(session);
-        let audit = self.environment.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
         let network = network.to_string();
         let session = NewSession { id: session, created_at: now, expires_at, network, client };
-        self.complete(&proven, ProofEffect::Session(session), audit).await?;
+        self.complete(&proven, &Principal::Operator, ProofEffect::Session(session)).await?;
         // Issue the token last: if refusals also created a token, their duration would disclose that the password is
         // correct.
         let token = self.tokens.issue(&claims)?;

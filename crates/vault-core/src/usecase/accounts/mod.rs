@@ -42,11 +42,10 @@ use crate::digest::{DigestPurpose, LookupDigests};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::id::{InstanceId, OrganizationId};
+use crate::login::ReservedAccount;
 use crate::operation::Operations;
 use crate::organization::{Organization, ReadOrganization};
-use crate::port::{
-    AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, ReservedAccount, TokenIssuer,
-};
+use crate::port::{AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
 use crate::principal::Principal;
 use crate::time::Ttl;
 use std::sync::{Arc, Mutex};

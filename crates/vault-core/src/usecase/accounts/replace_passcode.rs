@@ -1,10 +1,12 @@
 //! Replacement of the caller's own TOTP secret: a new one is generated, and used after a code confirms it.
 
 use super::{Accounts, OwnerProof};
-use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
+use crate::account::{ConfirmPasscode, ReserveConfirmation};
+use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
-use crate::passcode::{PENDING_SECONDS, Passcode, PasscodeSecret, PendingSeed};
-use crate::port::{ConfirmPasscode, Event, OwnChange};
+use crate::login::OwnChange;
+use crate::passcode::{Passcode, PasscodeSecret};
+use crate::port::Event;
 use crate::principal::{Principal, SessionPrincipal};
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
@@ -25,11 +27,7 @@ impl Accounts {
         let proven = self.evaluate(email, Actor::from(principal), presented).await?;
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
-            let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);
-            let owner = (principal.organization, principal.account);
-            let pending = PendingSeed::sign(owner, seed.sealed, expires_at, &*self.digester);
-            self.complete_own(&proven, principal, OwnChange::PendingSeed(pending), AuditAction::AccountPasscodeDrafted)
-                .await?;
+            self.complete_own(&proven, principal, OwnChange::PendingSeed(seed.sealed)).await?;
             Ok(seed.secret)
         })
         .await
@@ -43,7 +41,10 @@ impl Accounts {
     pub async fn confirm_passcode(&self, principal: &SessionPrincipal, passcode: &SecretString) -> Result<(), Error> {
         let now = self.environment.now();
         // Count the code before it is compared, so that parallel requests do not gain an extra guess.
-        let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
+        let session = Principal::Session(principal.clone());
+        let reserve = ReserveConfirmation(principal.clone());
+        let waiting =
+            self.operations.run(&self.environment, &session, reserve).await?.ok_or(Refusal::NothingPending)?;
         let pending = &waiting.pending;
         let keys = pending.seed.blob.key().into_iter().chain([waiting.digest.key, pending.digest.key]);
         self.digester.load_keys(&keys.collect::<Vec<_>>()).await?;
@@ -71,20 +72,10 @@ impl Accounts {
             self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
-        let after = waiting.signed.with_seed(pending.seed.id).keeping(principal.session);
-        under_active_key(&self.environment, &*self.digester, || async {
-            let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
-            let payload = ConfirmPasscode { version, digest, after: after.clone(), step };
-            let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);
-            let affected = subject.left(RecordedRow::Account, after.state(&*self.digester));
-            let command = self.environment.command(&principal, organization, action, affected, payload);
-            let changed = Event::recorded(&command.audit);
-            if !self.store.confirm_passcode(command).await? {
-                return Err(Refusal::NothingPending.into());
-            }
-            self.environment.emit(changed);
-            Ok(())
-        })
-        .await
+        let confirm = ConfirmPasscode { principal: principal.clone(), waiting, step };
+        match self.operations.run(&self.environment, &session, confirm).await? {
+            true => Ok(()),
+            false => Err(Refusal::NothingPending.into()),
+        }
     }
 }

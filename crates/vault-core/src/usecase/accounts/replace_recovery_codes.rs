@@ -1,10 +1,10 @@
 //! Replacement of the caller's own recovery codes.
 
 use super::{Accounts, OwnerProof};
-use crate::audit::{Actor, AuditAction};
+use crate::audit::Actor;
 use crate::error::Error;
+use crate::login::OwnChange;
 use crate::passcode::RecoveryCode;
-use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
 use crate::usecase::under_active_key;
 
@@ -24,10 +24,8 @@ impl Accounts {
         under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.with_new_recovery_key(principal.account, &proven.reserved.seed)?;
             let new = self.passcodes.new_recovery_codes(principal.account, &seed)?;
-            let after = proven.reserved.signed.with_seed(seed.id).keeping(principal.session);
-            let digest = after.digest(&*self.digester);
-            let change = OwnChange::RecoveryCodes { seed, codes: new.digests, after, digest };
-            self.complete_own(&proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
+            let change = OwnChange::RecoveryCodes { seed, codes: new.digests };
+            self.complete_own(&proven, principal, change).await?;
             Ok(new.codes)
         })
         .await

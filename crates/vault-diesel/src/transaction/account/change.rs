@@ -4,8 +4,6 @@ use super::super::Transaction;
 use super::super::audit::AuditRecorder;
 use super::super::authorize::{authorize_and_lock_session, lock_existing_organization, lock_organization};
 use super::super::instance_key::require_active;
-use super::super::login::attempts::{self, classes_of};
-use super::super::login::conclude::logins_of;
 use super::admins::{self, OtherAdmins};
 use super::create::NO_STEP;
 use super::notices::{self, notices_of};
@@ -15,6 +13,7 @@ use super::{directory, invitation_row, pending_seed};
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
 use crate::rows::entity_of;
+use crate::rows::logins::{self, classes_of, logins_of};
 use crate::rows::sessions::sessions_of;
 use crate::schema::{account_logins, accounts, idempotency_keys};
 use crate::stored::StoredId as _;
@@ -24,7 +23,7 @@ use vault_core::digest::Digest;
 use vault_core::entity::Kind;
 use vault_core::id::KeyId;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{AccountChange, ChangeAccount};
+use vault_core::port::{AccountChange, AccountPlace, ChangeAccount};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
@@ -119,7 +118,7 @@ async fn apply(tx: &Tx<'_>, payload: &ChangeAccount, now: Timestamp) -> Result<(
         AccountChange::Delete => return delete(tx, grant).await,
     }
     if payload.change.unlocks() {
-        attempts::reset_all(tx, organization, account).await?;
+        logins::reset_all(tx, organization, account).await?;
     }
     if let Some(notice) = payload.change.notice() {
         notices::leave(tx, organization, account, notice, now).await?;
@@ -148,19 +147,19 @@ pub(super) async fn set_passcode(
     last_step: TimeStep,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    set_seed(tx, grant, seed, last_step, now).await?;
+    set_seed(tx, (grant.organization, grant.account), seed, last_step, now).await?;
     recovery_codes::replace(tx, grant.organization, grant.account, codes).await
 }
 
 /// Sets the TOTP secret of an account, whose steps up to `last_step` are used.
-pub(super) async fn set_seed(
+pub(crate) async fn set_seed(
     tx: &Tx<'_>,
-    grant: &AccountRights,
+    (organization, account): AccountPlace,
     seed: &SealedSeed,
     last_step: TimeStep,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let (organization, account) = (grant.organization.stored(), grant.account.stored());
+    let (organization, account) = (organization.stored(), account.stored());
     let row = diesel::update(account_of(organization, account))
         .set((accounts::seed.eq(seed.blob.as_bytes()), accounts::passcode_enrolled_at.eq(now.as_millis())));
     tx.execute(row).await?;
@@ -180,7 +179,7 @@ async fn delete(tx: &Tx<'_>, grant: &AccountRights) -> Result<(), Failure> {
     tx.execute(diesel::delete(notices_of(organization, account))).await?;
     tx.execute(diesel::delete(entity_of(organization, Kind::SetAside.as_str(), account))).await?;
     tx.execute(diesel::delete(recovery_codes_of(organization, account))).await?;
-    attempts::lock_all(tx, grant.organization, grant.account).await?;
+    logins::lock_all(tx, grant.organization, grant.account).await?;
     tx.execute(diesel::delete(classes_of(organization, account))).await?;
     tx.execute(diesel::delete(logins_of(organization, account))).await?;
     let idempotency_keys = idempotency_keys::table

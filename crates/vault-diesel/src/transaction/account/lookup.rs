@@ -2,12 +2,12 @@
 
 use super::super::Read;
 use super::super::authorize::authorize;
-use super::super::login::attempts::ClassRow;
 use super::directory;
 use super::invitation_row::{self, InvitationRow};
 use super::row::{SignedRow, TABLE};
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
+use crate::rows::logins::ClassRow;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
 use crate::stored::{AFTER_ALL_IDS, BEFORE_ALL_IDS, CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;

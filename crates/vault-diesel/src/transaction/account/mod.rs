@@ -1,7 +1,7 @@
 //! Accounts, invitations and enrolment.
 
 mod admins;
-mod change;
+pub(crate) mod change;
 mod create;
 pub(crate) mod directory;
 pub(crate) mod enrolment;
@@ -9,7 +9,6 @@ pub(crate) mod invitation_row;
 pub(crate) mod invitations;
 pub(crate) mod lookup;
 pub(crate) mod notices;
-pub(crate) mod own;
 pub(crate) mod pending_seed;
 pub(crate) mod recovery_codes;
 pub(crate) mod row;

@@ -13,12 +13,6 @@ use vault_core::time::Timestamp;
 
 const TABLE: &str = "pending_seeds";
 
-/// A secret that is not confirmed, and the number of passcodes that were tried.
-pub(crate) struct TriedSeed {
-    pub(crate) pending: PendingSeed,
-    pub(crate) tried: u32,
-}
-
 /// The columns that the MAC covers, and the MAC.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = pending_seeds, check_for_backend(Db))]
@@ -70,16 +64,16 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// Locks the secret.
+/// Locks the secret. Returns also the number of passcodes that were tried.
 pub(crate) async fn lock(
     tx: &Tx<'_>,
     organization: OrganizationId,
     account: AccountId,
-) -> Result<Option<TriedSeed>, Failure> {
+) -> Result<Option<(PendingSeed, u32)>, Failure> {
     let row = seed_of(organization.stored(), account.stored()).select((PendingRow::as_select(), pending_seeds::tried));
     let Some((row, tried)) = tx.first::<(PendingRow, i64), _>(locked(row, Update)).await? else { return Ok(None) };
     let tried = u32::try_from(tried).map_err(|_| Failure::damaged(TABLE, account.to_string(), "tried"))?;
-    Ok(Some(TriedSeed { pending: row.decode(account)?, tried }))
+    Ok(Some((row.decode(account)?, tried)))
 }
 
 /// Counts a passcode that was tried to confirm the secret.

@@ -1,0 +1,138 @@
+//! Login attempts and re-authentication: an operation reserves an attempt before the password is hashed, another one
+//! finishes it. Each commits exactly once, whatever the outcome.
+//!
+//! An attempt on an unknown address executes the same statements as a refusal, on the rows of a decoy.
+
+mod decoy;
+mod finish;
+mod network;
+mod proof;
+mod reserve;
+
+pub use decoy::FinishDecoy;
+pub use finish::FinishAttempt;
+pub use network::NetworkIsKnown;
+pub use proof::{Claim, ProofFacts, ProofOutcome, RefusedProof, conclude_proof, is_as_reserved, verify_proof};
+pub use reserve::ReserveAttempt;
+
+use crate::account::SignedAccount;
+use crate::digest::{Digest, RowMac};
+use crate::id::{AccountId, KeyId, OrganizationId};
+use crate::passcode::PasscodeProof;
+use crate::port::LoginRefusal;
+use crate::principal::Denial;
+use crate::sealed::{Blob, SealedPassword, SealedSeed};
+use crate::session::NewSession;
+
+/// Outcome of a reservation. Each writes one row: a throttle bucket, or instead the decoy of the address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reservation {
+    /// The attempt was counted in its bucket. Contains the facts on which the attempt is decided.
+    Account(Box<ReservedAccount>),
+    /// Not counted, because no account has the address. An address that is only invited counts as unknown.
+    Unknown,
+    /// Not counted, because of a lockout or a locked bucket.
+    Throttled(OrganizationId, AccountId),
+    /// Not counted, because the account or its organization is disabled.
+    Disabled(OrganizationId, AccountId),
+}
+
+/// The facts on which an attempt is decided. Account and organization are active.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedAccount {
+    /// What the row's code covers.
+    pub signed: SignedAccount,
+    /// MAC of the row.
+    pub digest: RowMac,
+    /// The sealed password.
+    pub password: SealedPassword,
+    /// The sealed TOTP secret.
+    pub seed: SealedSeed,
+    /// Consecutive attempts in the bucket that counted this one, including this one.
+    pub attempts: u32,
+}
+
+impl ReservedAccount {
+    /// Returns the instance keys of its MAC and of its sealed secrets.
+    pub fn keys(&self) -> [KeyId; 3] {
+        let of = |blob: &Blob| blob.key().unwrap_or(self.digest.key);
+        [self.digest.key, of(&self.password.blob), of(&self.seed.blob)]
+    }
+}
+
+/// Outcome of checking password and passcode without the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifiedFactors {
+    /// A wrong password. A presented recovery code is looked up anyway, so that it takes the same work as with the
+    /// correct password.
+    WrongPassword {
+        /// Digest of the recovery code.
+        recovery_code: Option<Digest>,
+    },
+    /// The correct password with a passcode that does not match.
+    WrongPasscode,
+    /// The correct password with a passcode that may be unused.
+    Proof(Box<VerifiedProof>),
+}
+
+/// A successful verification with its purpose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedProof {
+    /// The second factor, which is marked as used. A recovery code creates the notice `recovery-code-used`.
+    pub passcode: PasscodeProof,
+    /// New verifier to store if the hash parameters were raised, unless its key is no longer active.
+    pub rehashed: Option<SealedPassword>,
+    /// Purpose of the re-authentication or login.
+    pub effect: ProofEffect,
+}
+
+/// Effect of a successful verification, carried out in the transaction that finishes the attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProofEffect {
+    /// A login, which creates this session.
+    Session(NewSession),
+    /// A change of the principal's own account, which must be the verified one.
+    Own(OwnChange),
+}
+
+/// A change of the caller's own account after re-authentication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnChange {
+    /// New password. All other sessions end.
+    Password(SealedPassword),
+    /// New TOTP secret, pending confirmation. Replaces one that is already pending, and changes nothing else.
+    PendingSeed(SealedSeed),
+    /// Recovery codes that replace all previous ones. All other sessions end, and a pending TOTP secret is deleted.
+    RecoveryCodes {
+        /// The same TOTP secret, sealed under a new ID and with the new key of the recovery codes.
+        seed: SealedSeed,
+        /// Digests of the codes.
+        codes: Vec<Digest>,
+    },
+}
+
+impl OwnChange {
+    /// Returns what it sealed.
+    const fn sealed(&self) -> &Blob {
+        match self {
+            Self::Password(SealedPassword { blob, .. })
+            | Self::PendingSeed(SealedSeed { blob, .. })
+            | Self::RecoveryCodes { seed: SealedSeed { blob, .. }, .. } => blob,
+        }
+    }
+}
+
+/// Outcome of finishing an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttemptOutcome {
+    /// Success: the passcode is marked as used and the network as known. The bucket of the network and a locked shared
+    /// bucket are reset.
+    Completed,
+    /// Refused for this reason and recorded.
+    Refused(LoginRefusal),
+    /// Refused and recorded. The wrong passcode disabled the account's time-based passcodes.
+    PasscodeDisabled,
+    /// The principal of [`ProofEffect::Own`] is no longer authorized, or belongs to another account
+    /// ([`Denial::AccountChanged`]). The refusal is recorded.
+    Denied(Denial),
+}

@@ -1,7 +1,0 @@
-//! Login attempts.
-
-pub(crate) mod attempts;
-pub(crate) mod conclude;
-mod decoys;
-mod found;
-mod reserve;
