@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
@@ -88,6 +89,14 @@ impl Kind {
     /// Returns the stored text.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns whether opened documents are cached: those that requests read, without those that contain secrets.
+    pub(crate) const fn is_cached(self) -> bool {
+        match self {
+            Self::Organization | Self::Integration | Self::Namespace | Self::Issuer | Self::IssuerKeys => true,
+            Self::Receiver | Self::SigningKeys | Self::PublicationChecks | Self::SetAside => false,
+        }
     }
 
     /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because no
@@ -229,7 +238,7 @@ pub struct Opened<E> {
     key: EntityKey,
     version: i64,
     last_used_at: Option<Timestamp>,
-    value: E,
+    value: Arc<E>,
 }
 
 impl<E> Deref for Opened<E> {
@@ -250,9 +259,21 @@ impl<E: Entity> Opened<E> {
         if !sealer.has_key_of(&row.sealed) {
             return Err(Failure::UnknownKey { key });
         }
-        let document = sealer.open(&key, version, &row.sealed).map_err(|reason| Failure::Damaged { key, reason })?;
-        let value = serde_json::from_slice::<E>(&document);
-        let value = value.map_err(|_| Failure::Damaged { key, reason: "the document has another form" })?;
+        let cache = sealer.cache().filter(|_| key.kind.is_cached());
+        let value = match cache.and_then(|cache| cache.find::<E>(row)) {
+            Some(value) => value,
+            None => {
+                let document = sealer.open(&key, version, &row.sealed);
+                let document = document.map_err(|reason| Failure::Damaged { key, reason })?;
+                let value = serde_json::from_slice::<E>(&document);
+                let value = value.map_err(|_| Failure::Damaged { key, reason: "the document has another form" })?;
+                let value = Arc::new(value);
+                if let Some(cache) = cache {
+                    cache.insert(row, &value);
+                }
+                value
+            }
+        };
         if value.due_at() != row.due_at {
             return Err(Failure::Damaged { key, reason: "its due time differs from the document" });
         }
@@ -281,6 +302,6 @@ impl<E: Entity> Opened<E> {
 
     /// Returns the entity without its row.
     pub fn into_value(self) -> E {
-        self.value
+        Arc::unwrap_or_clone(self.value)
     }
 }

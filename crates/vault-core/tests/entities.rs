@@ -1,15 +1,18 @@
 //! Documents of entities.
 
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 use vault_core::entity::{Entity as _, EntityKey, Index, Kind, Opened};
-use vault_core::id::OrganizationId;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::NamespaceState;
-use vault_core::port::{EntityRow, EntitySealer as _};
+use vault_core::operation::Cache;
+use vault_core::port::{EntityRow, EntitySealer, SealError};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
 use vault_testkit::strategy::namespace;
+use zeroize::Zeroizing;
 
 fn key(id: u128) -> EntityKey {
     EntityKey { organization: OrganizationId::from_bytes([1; 16]), kind: Kind::Namespace, id: Uuid::from_u128(id) }
@@ -33,6 +36,51 @@ fn stored_value_is_not_validated_again() {
     let text = format!(r#"{{"namespace":"{long}","frozen_at":1,"unknown":true}}"#);
     assert_eq!(opened(text.as_bytes()).unwrap().namespace.as_str(), long);
     assert_eq!(opened(br#"{"namespace":7}"#), None);
+}
+
+/// Counts the documents that it decrypts.
+#[derive(Default)]
+struct Counting(FakeDigester, Cache, AtomicUsize);
+
+impl EntitySealer for Counting {
+    fn active_key(&self) -> KeyId {
+        self.0.active_key()
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        Some(&self.1)
+    }
+
+    fn has_key_of(&self, sealed: &Blob) -> bool {
+        self.0.has_key_of(sealed)
+    }
+
+    fn seal(&self, key: &EntityKey, version: i64, document: &[u8]) -> Result<Blob, SealError> {
+        self.0.seal(key, version, document)
+    }
+
+    fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str> {
+        self.2.fetch_add(1, Ordering::Relaxed);
+        self.0.open(key, version, sealed)
+    }
+}
+
+/// A row that differs from the cached one in anything is decrypted, and rejected if it does not open.
+#[test]
+fn cached_document_belongs_to_equal_rows_only() {
+    let sealer = Counting::default();
+    let row = row(sealer.seal(&key(1), 1, br#"{"namespace":"a","frozen_at":null}"#).unwrap());
+    let opens = |row: &EntityRow| Opened::<NamespaceState>::open(&sealer, row).is_ok();
+    let (mut bytes, moved) = (row.sealed.as_bytes().to_vec(), EntityRow { key: key(2), ..row.clone() });
+    *bytes.last_mut().unwrap() ^= 1;
+    let changed = EntityRow { sealed: Blob::from_bytes(bytes), ..row.clone() };
+    let put_back = EntityRow { version: 2, ..row.clone() };
+    let planted = EntityRow { due_at: Some(Timestamp::from_millis(1)), ..row.clone() };
+    assert!((0..3).all(|_| opens(&row)));
+    assert_eq!(sealer.2.load(Ordering::Relaxed), 1);
+    assert_eq!([&changed, &moved, &put_back, &planted].map(opens), [false; 4]);
+    assert!(opens(&row));
+    assert_eq!(sealer.2.load(Ordering::Relaxed), 4, "the column of the last one is compared with the cached document");
 }
 
 proptest! {

@@ -7,6 +7,7 @@ use crate::instance_keys::InstanceKeyring;
 use std::sync::Arc;
 use vault_core::entity::EntityKey;
 use vault_core::id::KeyId;
+use vault_core::operation::Cache;
 use vault_core::port::{EntitySealer, Entropy, SealError};
 use vault_core::sealed::Blob;
 use zeroize::Zeroizing;
@@ -15,17 +16,22 @@ use zeroize::Zeroizing;
 pub struct EntityDocuments {
     keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
+    cache: Cache,
 }
 
 impl EntityDocuments {
-    pub(crate) const fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { keys, entropy }
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { keys, entropy, cache: Cache::default() }
     }
 }
 
 impl EntitySealer for EntityDocuments {
     fn active_key(&self) -> KeyId {
         self.keys.active().id()
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        Some(&self.cache)
     }
 
     fn has_key_of(&self, sealed: &Blob) -> bool {

@@ -1,9 +1,11 @@
 //! Operations: each is one transaction, in one file with its data and what it reads, decides and writes.
 
+mod cache;
 mod entities;
 mod run;
 mod unit;
 
+pub use cache::Cache;
 pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
 pub use run::{End, Operations, Work};
 pub use unit::Unit;

@@ -19,7 +19,7 @@ use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscode
 use crate::login::ReservedAccount;
 use crate::namespace::Namespace;
 use crate::notice::NoticeCode;
-use crate::operation::Work;
+use crate::operation::{Cache, Work};
 use crate::organization::OrganizationState;
 use crate::passcode::{PendingSeed, TimeStep};
 use crate::principal::{SessionFacts, SessionPrincipal};
@@ -520,6 +520,11 @@ pub trait RowStore: Send + Sync {
 pub trait EntitySealer: Send + Sync {
     /// Returns the loaded instance key that seals documents.
     fn active_key(&self) -> KeyId;
+
+    /// Returns the documents that were opened before, if they are cached.
+    fn cache(&self) -> Option<&Cache> {
+        None
+    }
 
     /// Returns whether the key that sealed a document is loaded, or the document names none.
     fn has_key_of(&self, sealed: &Blob) -> bool;

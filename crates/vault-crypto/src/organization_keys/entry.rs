@@ -9,7 +9,6 @@ use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::SealError;
 use vault_core::sealed::{Blob, OrganizationKeys};
@@ -31,11 +30,8 @@ impl DerivedKeys {
 
 /// Keys of one organization.
 pub(crate) struct OrganizationEntry {
-    organization: OrganizationId,
     fingerprint: MacKey,
     keys: Vec<Arc<DerivedKeys>>,
-    /// Last use, counted in insertions of the cache.
-    pub(super) last_used: AtomicU64,
 }
 
 impl OrganizationEntry {
@@ -61,12 +57,7 @@ impl OrganizationEntry {
             }));
         }
         let fingerprint = Label::Fingerprint.mac_key(&fingerprint);
-        Ok(Self { organization, fingerprint, keys, last_used: AtomicU64::new(0) })
-    }
-
-    /// Returns the organization.
-    pub(super) const fn organization(&self) -> OrganizationId {
-        self.organization
+        Ok(Self { fingerprint, keys })
     }
 
     /// Returns the key for fingerprints.

@@ -1,6 +1,5 @@
 //! Keys of organizations: loaded, unwrapped and derived once, then cached in memory.
 
-mod cache;
 mod entry;
 
 use crate::blob;
@@ -8,8 +7,8 @@ use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
-use cache::Cache;
 pub(crate) use entry::{DerivedKeys, OrganizationEntry};
+use quick_cache::sync::Cache;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{Entropy, KeyRepository, SealError};
@@ -24,7 +23,7 @@ pub(crate) struct OrganizationKeyring {
     instance_keys: Arc<InstanceKeyring>,
     repository: Arc<dyn KeyRepository>,
     entropy: Arc<dyn Entropy>,
-    cache: Cache,
+    cache: Cache<OrganizationId, Arc<OrganizationEntry>>,
 }
 
 impl OrganizationKeyring {
@@ -48,7 +47,7 @@ impl OrganizationKeyring {
 
     /// Returns the organization's keys, current or earlier.
     pub(crate) async fn entry(&self, organization: OrganizationId) -> Result<Arc<OrganizationEntry>, SealError> {
-        match self.cache.find(organization) {
+        match self.cache.get(&organization) {
             Some(entry) => Ok(entry),
             None => self.read(organization).await,
         }
@@ -60,7 +59,7 @@ impl OrganizationKeyring {
         organization: OrganizationId,
         key: KeyId,
     ) -> Result<Option<Arc<DerivedKeys>>, SealError> {
-        if let Some(entry) = self.cache.find(organization)
+        if let Some(entry) = self.cache.get(&organization)
             && let Some(found) = entry.find(key)
         {
             return Ok(Some(found));
@@ -85,7 +84,7 @@ impl OrganizationKeyring {
         let above: Vec<_> = wrapped.filter_map(blob::sealing_key).collect();
         self.instance_keys.load_keys(&above).await?;
         let entry = Arc::new(OrganizationEntry::open(&self.instance_keys, organization, rows)?);
-        self.cache.insert(Arc::clone(&entry));
+        self.cache.insert(organization, Arc::clone(&entry));
         Ok(entry)
     }
 
