@@ -2,6 +2,7 @@
 
 use crate::failure::Reports;
 use crate::turns::{Closed, FairSemaphore, Permit};
+use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Span, trace_span};
 use vault_core::id::OrganizationId;
@@ -54,24 +55,33 @@ fn subject<T>() -> &'static str {
 pub(crate) async fn turn(
     turns: &FairSemaphore,
     organization: Option<OrganizationId>,
-    reports: &Reports,
+    reports: &Arc<Reports>,
 ) -> Result<Permit, Closed> {
     if let Some(turn) = turns.try_take()? {
         return Ok(turn);
     }
-    let mut wait = Wait { began: Instant::now(), obtained: false, reports };
+    let mut wait = Wait::new(Arc::clone(reports));
     let turn = turns.take(organization).await;
     wait.obtained = turn.is_ok();
     turn
 }
 
-struct Wait<'a> {
+/// A wait for a connection, which is reported when it ends.
+pub(crate) struct Wait {
     began: Instant,
-    obtained: bool,
-    reports: &'a Reports,
+    /// Whether there is a connection.
+    pub(crate) obtained: bool,
+    reports: Arc<Reports>,
 }
 
-impl Drop for Wait<'_> {
+impl Wait {
+    /// Starts the wait.
+    pub(crate) fn new(reports: Arc<Reports>) -> Self {
+        Self { began: Instant::now(), obtained: false, reports }
+    }
+}
+
+impl Drop for Wait {
     fn drop(&mut self) {
         self.reports.report(Event::ConnectionAwaited { waited: self.began.elapsed(), obtained: self.obtained });
     }
@@ -81,7 +91,7 @@ impl Drop for Wait<'_> {
 mod tests {
     use super::*;
     use futures_util::FutureExt as _;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use vault_core::port::EventSink;
 
     #[derive(Clone, Default)]
@@ -105,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn connection_waits_are_reported_with_outcome() {
-        let (waits, reports, turns) = (Waits::default(), Reports::default(), FairSemaphore::new(1));
+        let (waits, reports, turns) = (Waits::default(), Arc::new(Reports::default()), FairSemaphore::new(1));
         reports.to(Arc::new(waits.clone()));
         let seen = || waits.0.lock().expect("nothing panics").clone();
         let first = turn(&turns, None, &reports).await.expect("it is open");

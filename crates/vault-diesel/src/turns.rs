@@ -9,36 +9,44 @@ use vault_core::id::OrganizationId;
 /// The requests that share a queue: those of one organization, or all that belong to none.
 type Group = Option<OrganizationId>;
 
-/// Semaphore with a fixed number of permits. Waiting organizations are served round-robin. Requests of one organization
-/// are served in the order of their arrival.
-#[derive(Clone, Debug)]
-pub(crate) struct FairSemaphore(Arc<Mutex<State>>);
+/// A request that waits for a slot.
+pub(crate) trait Waiting {
+    /// Returns whether the caller was dropped.
+    fn is_cancelled(&self) -> bool;
+}
 
-/// The semaphore is closed and issues no more permits.
+impl<T> Waiting for oneshot::Sender<T> {
+    fn is_cancelled(&self) -> bool {
+        self.is_closed()
+    }
+}
+
+/// A fixed number of slots, and the requests that wait for one. Waiting organizations are served round-robin. Requests of one
+/// organization are served in the order of their arrival.
+#[derive(Debug)]
+pub(crate) struct FairQueue<T>(Mutex<State<T>>);
+
+/// The queue is closed and accepts no more requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Closed;
 
-/// Permit to use a connection. Dropping it releases the permit.
 #[derive(Debug)]
-pub(crate) struct Permit(Option<FairSemaphore>);
-
-#[derive(Debug)]
-struct State {
+struct State<T> {
     free: usize,
     closed: bool,
-    waiting: HashMap<Group, VecDeque<oneshot::Sender<Permit>>>,
+    waiting: HashMap<Group, VecDeque<T>>,
     /// The groups that wait, the next one first.
     circle: VecDeque<Group>,
 }
 
-impl FairSemaphore {
-    /// Creates a semaphore.
-    pub(crate) fn new(permits: usize) -> Self {
+impl<T: Waiting> FairQueue<T> {
+    /// Creates a queue with free slots.
+    pub(crate) fn new(slots: usize) -> Self {
         let (waiting, circle) = (HashMap::new(), VecDeque::new());
-        Self(Arc::new(Mutex::new(State { free: permits, closed: false, waiting, circle })))
+        Self(Mutex::new(State { free: slots, closed: false, waiting, circle }))
     }
 
-    /// Returns the number of free permits.
+    /// Returns the number of free slots.
     pub(crate) fn available(&self) -> usize {
         self.lock().free
     }
@@ -53,21 +61,110 @@ impl FairSemaphore {
         drop(refused);
     }
 
+    /// Occupies a slot if one is free. While one is free, no request waits.
+    ///
+    /// # Errors
+    /// The queue is closed.
+    pub(crate) fn try_enter(&self) -> Result<bool, Closed> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        let is_free = state.free > 0;
+        state.free -= usize::from(is_free);
+        Ok(is_free)
+    }
+
+    /// Occupies a slot and returns the request, or queues it if no slot is free.
+    ///
+    /// # Errors
+    /// The queue is closed.
+    pub(crate) fn enter(&self, group: Group, request: T) -> Result<Option<T>, Closed> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        if state.free > 0 {
+            state.free -= 1;
+            return Ok(Some(request));
+        }
+        let queue = state.waiting.entry(group).or_default();
+        let is_new = queue.is_empty();
+        // Remove requests that were cancelled: a flood of them would otherwise fill the memory until their group is
+        // served.
+        while queue.front().is_some_and(T::is_cancelled) {
+            queue.pop_front();
+        }
+        queue.push_back(request);
+        if is_new {
+            state.circle.push_back(group);
+        }
+        Ok(None)
+    }
+
+    /// Passes an occupied slot to the next request and returns it, or frees the slot.
+    pub(crate) fn leave(&self) -> Option<T> {
+        let mut state = self.lock();
+        let next = state.next();
+        state.free += usize::from(next.is_none());
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // Each change is complete before the lock is released, so a poisoned lock is safe to use.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T: Waiting> State<T> {
+    /// Removes the next request that was not cancelled. Its group is then last in the circle.
+    fn next(&mut self) -> Option<T> {
+        while let Some(group) = self.circle.pop_front() {
+            let queue = self.waiting.entry(group).or_default();
+            let next = std::iter::from_fn(|| queue.pop_front()).find(|request| !request.is_cancelled());
+            if queue.is_empty() {
+                self.waiting.remove(&group);
+            } else {
+                self.circle.push_back(group);
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+}
+
+/// Semaphore with a fixed number of permits, for which organizations wait in a [`FairQueue`].
+#[derive(Clone, Debug)]
+pub(crate) struct FairSemaphore(Arc<FairQueue<oneshot::Sender<Permit>>>);
+
+/// Permit to use a connection. Dropping it releases the permit.
+#[derive(Debug)]
+pub(crate) struct Permit(Option<FairSemaphore>);
+
+impl FairSemaphore {
+    /// Creates a semaphore.
+    pub(crate) fn new(permits: usize) -> Self {
+        Self(Arc::new(FairQueue::new(permits)))
+    }
+
+    /// Returns the number of free permits.
+    pub(crate) fn available(&self) -> usize {
+        self.0.available()
+    }
+
+    /// Rejects all waiting and all later requests.
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+
     /// Returns a permit if one is free. While one is free, no request waits.
     ///
     /// # Errors
     /// The semaphore is closed.
     pub(crate) fn try_take(&self) -> Result<Option<Permit>, Closed> {
-        let mut state = self.lock();
-        if state.closed {
-            return Err(Closed);
-        }
-        if state.free == 0 {
-            return Ok(None);
-        }
-        state.free -= 1;
-        drop(state);
-        Ok(Some(self.turn()))
+        Ok(self.0.try_enter()?.then(|| self.turn()))
     }
 
     /// Waits for a permit on behalf of `group`.
@@ -79,49 +176,15 @@ impl FairSemaphore {
             return Ok(turn);
         }
         let (sender, receiver) = oneshot::channel();
-        self.wait(group, sender)?;
+        if self.0.enter(group, sender)?.is_some() {
+            return Ok(self.turn());
+        }
         receiver.await.map_err(|_| Closed)
-    }
-
-    fn wait(&self, group: Group, sender: oneshot::Sender<Permit>) -> Result<(), Closed> {
-        let mut state = self.lock();
-        if state.closed {
-            return Err(Closed);
-        }
-        if state.free > 0 {
-            // A permit was released since the first attempt.
-            state.free -= 1;
-            drop(state);
-            // If the caller was dropped, dropping the permit releases it again.
-            let _ = sender.send(self.turn());
-            return Ok(());
-        }
-        let queue = state.waiting.entry(group).or_default();
-        let is_new = queue.is_empty();
-        // Remove requests that were cancelled: a flood of them would otherwise fill the memory until their group is
-        // served.
-        while queue.front().is_some_and(oneshot::Sender::is_closed) {
-            queue.pop_front();
-        }
-        queue.push_back(sender);
-        if is_new {
-            state.circle.push_back(group);
-        }
-        Ok(())
     }
 
     /// Passes a permit to the next request, or releases it if none waits.
     fn pass_on(self) {
-        loop {
-            let next = {
-                let mut state = self.lock();
-                let next = state.next();
-                if next.is_none() {
-                    state.free += 1;
-                }
-                next
-            };
-            let Some(sender) = next else { return };
+        while let Some(sender) = self.0.leave() {
             match sender.send(self.turn()) {
                 Ok(()) => return,
                 // The request was cancelled. Forget the permit that it returned, because this loop passes it to the
@@ -133,30 +196,6 @@ impl FairSemaphore {
 
     fn turn(&self) -> Permit {
         Permit(Some(self.clone()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Each change is complete before the lock is released, so a poisoned lock is safe to use.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Removes the next request that was not cancelled. Its group is then last in the circle.
-    fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
-        while let Some(group) = self.circle.pop_front() {
-            let queue = self.waiting.entry(group).or_default();
-            let next = std::iter::from_fn(|| queue.pop_front()).find(|sender| !sender.is_closed());
-            if queue.is_empty() {
-                self.waiting.remove(&group);
-            } else {
-                self.circle.push_back(group);
-            }
-            if next.is_some() {
-                return next;
-            }
-        }
-        None
     }
 }
 
@@ -241,7 +280,7 @@ mod tests {
         drop(callers.remove(0));
         assert!(callers.remove(0).1.now_or_never().is_some_and(|turn| turn.is_ok()));
         assert_eq!(turns.available(), 1);
-        assert!(turns.lock().waiting.is_empty() && turns.lock().circle.is_empty());
+        assert!(turns.0.lock().waiting.is_empty() && turns.0.lock().circle.is_empty());
     }
 
     #[test]
@@ -251,8 +290,8 @@ mod tests {
         for _ in 0..1_000 {
             drop(ask(&turns, &[1]));
         }
-        assert!(turns.lock().waiting.values().map(VecDeque::len).sum::<usize>() <= 1);
-        assert_eq!(turns.lock().circle.len(), 1);
+        assert!(turns.0.lock().waiting.values().map(VecDeque::len).sum::<usize>() <= 1);
+        assert_eq!(turns.0.lock().circle.len(), 1);
         drop(first);
         assert_eq!(turns.available(), 1);
     }

@@ -2,20 +2,19 @@
 
 use super::connection::{Purpose, Source, open};
 use super::file::prepare;
-use super::pool::{Readers, joined, read, readers};
+use super::pool::{ReaderPool, Readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::severity::classify;
 use super::task::Task;
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, unavailable};
-use crate::load::{StoreLoad, operating, reading, turn, writing};
+use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
 use crate::postgres::{DistributionError, QueuedCommand};
 use crate::rows::Operating;
 use crate::transaction::maintenance::health::ReadPage;
 use crate::transaction::work::{MovedWork, Reading, Single, Writing, outcome_of};
 use crate::transaction::{Read, Transaction};
-use crate::turns::FairSemaphore;
 use diesel::r2d2::Pool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -38,9 +37,7 @@ pub type SqliteStore = DieselStore<Sqlite>;
 /// Connections to an embedded, encrypted database file.
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Sqlite {
-    readers: Mutex<Option<Pool<Readers>>>,
-    turns: FairSemaphore,
-    size: usize,
+    readers: Arc<ReaderPool>,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
     /// Whether the disk has failed a commit.
@@ -69,18 +66,8 @@ impl SqliteStore {
         let reports = Arc::new(Reports::default());
         let writer = Writer::new(Arc::clone(&source), connection, tell, Arc::clone(&reports));
         let writer = std::thread::Builder::new().name("vault-writer".to_owned()).spawn(move || writer.work(waiting))?;
-        let size = usize::try_from(settings.readers.max(1)).unwrap_or(1);
-        let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
-        Ok(Arc::new(Self(Sqlite {
-            readers,
-            turns: FairSemaphore::new(size),
-            size,
-            queue,
-            writer: Mutex::new(Some(writer)),
-            failure,
-            reports,
-            source,
-        })))
+        let readers = Arc::new(ReaderPool::new(Arc::clone(&source), settings.readers, Arc::clone(&reports)));
+        Ok(Arc::new(Self(Sqlite { readers, queue, writer: Mutex::new(Some(writer)), failure, reports, source })))
     }
 
     /// Runs the queued transactions, checkpoints the log into the database file, stops the writer and closes every
@@ -90,7 +77,7 @@ impl SqliteStore {
     /// freed what it uses. Close or drop every store before the process exits.
     pub async fn close(&self) {
         let _ = self.queue.send(Message::Stop).await;
-        let (writer, readers, source) = (taken(&self.writer), taken(&self.readers), Arc::clone(&self.source));
+        let (writer, readers, source) = (taken(&self.writer), self.readers.close(), Arc::clone(&self.source));
         // One reference belongs to the store, one to this function.
         let _ = tokio::task::spawn_blocking(move || end(writer, readers, &source, 2)).await;
     }
@@ -116,14 +103,8 @@ impl SqliteStore {
 
     /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
-        let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
-        let idle = readers.map_or(0, |readers| readers.state().idle_connections);
-        StoreLoad {
-            waiting: self.queue.max_capacity().saturating_sub(self.queue.capacity()),
-            in_use: self.size.saturating_sub(self.turns.available()),
-            idle: usize::try_from(idle).unwrap_or_default(),
-            limit: self.size,
-        }
+        let waiting = self.queue.max_capacity().saturating_sub(self.queue.capacity());
+        StoreLoad { waiting, ..self.readers.load() }
     }
 }
 
@@ -152,7 +133,7 @@ impl Sqlite {
         span: Span,
     ) -> Result<Box<dyn MovedWork>, StoreError> {
         self.refuse_after_failure()?;
-        let read = self.read_on_turn(organization, work).instrument(span);
+        let read = self.readers.read(organization, work).instrument(span);
         let read = match organization {
             // Queries for an organization are bounded. Maintenance has no time limit.
             Some(_) => match tokio::time::timeout(READ_TIMEOUT, read).await {
@@ -162,24 +143,6 @@ impl Sqlite {
             None => read.await,
         };
         self.reports.seen(read)
-    }
-
-    async fn read_on_turn(
-        &self,
-        organization: Option<OrganizationId>,
-        mut work: Box<dyn MovedWork>,
-    ) -> Result<Box<dyn MovedWork>, StoreError> {
-        // Use at most as many threads as connections: more would only wait for one.
-        let turn = turn(&self.turns, organization, &self.reports).await;
-        let turn = turn.map_err(|_| unavailable("the database is closed"))?;
-        let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
-        let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
-        // Keep the permit on the thread: a read uses its connection even after its caller is dropped.
-        let read = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            read(&readers, &mut *work).map(|()| work)
-        });
-        joined(read.await)
     }
 }
 
@@ -260,6 +223,6 @@ impl Drop for Sqlite {
     fn drop(&mut self) {
         let (ended, _) = mpsc::channel(1);
         self.queue = ended; // the writer runs the queued commands, then stops because no sender remains
-        end(taken(&self.writer), taken(&self.readers), &self.source, 1);
+        end(taken(&self.writer), self.readers.close(), &self.source, 1);
     }
 }
