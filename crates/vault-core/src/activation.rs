@@ -1,5 +1,8 @@
 //! Activations: a namespace's decrypted credentials, issued to an integration for a limited time in the requested form.
 
+mod fetch;
+mod issue;
+mod own;
 mod purpose;
 mod refusal;
 mod short;
@@ -7,6 +10,9 @@ mod ttl;
 mod vend;
 mod vended;
 
+pub use fetch::{FetchCredentials, FetchedCredential, NewActivation};
+pub use issue::IssueCredentials;
+pub use own::{AbortActivation, EndActivation, FindActivation, ListActivations};
 pub use purpose::Purpose;
 pub use refusal::{
     ActivationFacts, IssuanceFacts, IssuanceRefusal, IssuedCredential, check_activation, check_issuance,
@@ -16,10 +22,15 @@ pub use ttl::ActivationTtl;
 pub use vend::{VendMode, VendRule, VendedForm, allows_short};
 pub use vended::Vended;
 
+use crate::command::Command;
 use crate::credential::{CredentialType, SecretBytes};
 use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::time::Timestamp;
+
+/// A command of an integration, authorized with [`check_integration`](crate::integration::check_integration).
+pub type ForIntegration<A> = Command<A, IntegrationPrincipal>;
 
 /// Maximum number of credentials of one activation.
 pub const MAX_CREDENTIALS: usize = 100;

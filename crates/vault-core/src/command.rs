@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 /// A store authorizes [`Command::principal`] before `payload` and appends [`Command::audit`] after it, in one transaction.
 /// It refuses an unauthorized principal with [`StoreError::Denied`](crate::port::StoreError::Denied) and writes
 /// nothing. It records nothing if `payload` changes nothing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command<A, P = Principal> {
     /// Principal that makes the request.
     pub principal: P,

@@ -30,7 +30,7 @@
 //! | identify the caller | [`principal::Principal`] |
 //! | parse a credential in a request | [`credential::CredentialData::from_json`] |
 //! | handle errors | [`Error::kind`] |
-//! | use your own database | [`port`], first [`port::CredentialRepository`]; verify it with `vault_testkit::contract` |
+//! | use your own database | [`port`], first [`port::Rows`]; verify it with `vault_testkit::contract` |
 //! | test your service | `vault_testkit::fake::FakeVault`: all contexts, without files, databases and ciphers |
 //!
 //! Each of the other modules contains the types of one subject, with its rules as pure functions: [`lockout`],
@@ -44,7 +44,6 @@ pub mod command;
 pub mod credential;
 pub mod credential_counts;
 pub mod cursor;
-pub mod decision;
 pub mod digest;
 pub mod email;
 pub mod enrolment;

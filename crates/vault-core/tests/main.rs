@@ -10,7 +10,6 @@ mod credential_data;
 mod credential_information;
 mod credential_refusals;
 mod cursors;
-mod decisions;
 mod entities;
 mod federation;
 mod federation_keys;

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use vault_core::credential::ListCredentials;
 use vault_core::cursor::ListFilter;
 use vault_core::namespace::Namespace;
-use vault_core::port::CredentialRepository as _;
+use vault_testkit::commands::CredentialCommands as _;
+
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use world::World;

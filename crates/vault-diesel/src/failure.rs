@@ -69,17 +69,6 @@ impl Failure {
         Self::Damaged { table, id, reason }
     }
 
-    /// Returns this failure for another command of the same transaction. A database error concerns the whole
-    /// transaction, so the other command gets `Overtaken`, which makes it run again.
-    pub(crate) fn repeated(&self) -> Self {
-        match self {
-            Self::Denied(denial) => Self::Denied(*denial),
-            Self::Refused(refusal) => Self::Refused(refusal.clone()),
-            Self::Damaged { table, id, reason } => Self::Damaged { table, id: id.clone(), reason },
-            Self::Sql(_) | Self::Overtaken => Self::Overtaken,
-        }
-    }
-
     /// Returns the severity. `classify` classifies errors of the database.
     pub(crate) fn severity(&self, classify: fn(&SqlError) -> Severity) -> Severity {
         match self {

@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn span_names_payload_of_command() {
         use vault_core::Command;
-        use vault_core::port::SaveCredential;
+        use vault_core::credential::SaveCredential;
         assert_eq!(subject::<Command<SaveCredential>>(), "SaveCredential");
         assert_eq!(subject::<SaveCredential>(), "SaveCredential");
         assert_eq!((subject::<()>(), subject::<Vec<u8>>()), ("", "u8"));

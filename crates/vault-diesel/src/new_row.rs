@@ -9,9 +9,10 @@ use diesel::sql_types::BigInt;
 use diesel::{AppearsOnTable, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
 use vault_core::check::CheckReason;
+use vault_core::credential::SaveCredential;
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
-use vault_core::port::{Idempotency, SaveCredential};
+use vault_core::port::Idempotency;
 use vault_core::time::Timestamp;
 
 /// A credential.

@@ -1,6 +1,7 @@
 //! Activations on both stores beyond the contract of the ports: the content of their tables.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use std::sync::Arc;
 use support::postgres::{database, query, store};
@@ -13,9 +14,7 @@ use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::DeleteOrganization;
-use vault_core::port::{
-    AccountRepository, ActivationRepository, AuditLog, CredentialRepository, Expired, Maintenance, RowStore, StoreError,
-};
+use vault_core::port::{AccountRepository, AuditLog, Expired, Maintenance, RowStore, StoreError};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -114,16 +113,16 @@ async fn audit_log_names_issued_credentials_on_postgres() {
 /// Creates a world with some rows of each kind that integrations have, and deletes them.
 async fn delete_all<S>(shared: &Arc<S>) -> World
 where
-    S: AccountRepository + Maintenance + CredentialRepository + RowStore + ActivationRepository + 'static,
+    S: AccountRepository + Maintenance + RowStore + 'static,
 {
     let store = &**shared;
     let world = World::make(shared, NUMBERS + 1).await;
     let found = world.integration(shared).await;
     world.operate(shared, &Principal::Operator, world.rotate(&found)).await.unwrap();
-    world.save_activated(store).await;
+    world.save_activated(shared).await;
     let principal = world.activator(&world.integration(shared).await);
     for _ in 0..3 {
-        store.fetch_credentials(world.take(&principal)).await.unwrap();
+        shared.fetch_credentials(world.take(&principal)).await.unwrap();
     }
     assert!(world.set_frozen(shared, &Principal::Operator, true).await);
     world.operate(shared, &Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
@@ -172,8 +171,8 @@ async fn damaged_rows_are_reported_and_none_is_omitted() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&store, NUMBERS).await;
     let principal = world.activator(&world.integration(&store).await);
-    let lost = world.save_activated(&*store).await.id;
-    world.save_activated(&*store).await;
+    let lost = world.save_activated(&store).await.id;
+    world.save_activated(&store).await;
     let named = |failure: StoreError| match failure {
         StoreError::Integrity { table, id, reason } => (table, id, reason),
         other => panic!("{other:?}"),

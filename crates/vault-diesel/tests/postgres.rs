@@ -1,6 +1,7 @@
 //! Behaviour of the store on PostgreSQL beyond the contract of the ports.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use vault_core::account::Account;
 use vault_core::audit::AuditAction;
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, CredentialRepository as _, Find, FoundAccount,
-    KeyRepository as _, Maintenance as _, StoreError,
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, Find, FoundAccount, KeyRepository as _,
+    Maintenance as _, StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;

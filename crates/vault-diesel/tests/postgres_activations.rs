@@ -2,6 +2,7 @@
 //! which PostgreSQL counts.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use futures_util::future::{BoxFuture, FutureExt as _, join_all};
 use std::sync::Arc;
@@ -11,13 +12,11 @@ use support::activators::activated;
 use support::postgres::{client, patient_store, query, wait_for_waiting, waiting};
 use support::world::World;
 use tokio::task::JoinSet;
+use vault_core::activation::{FetchCredentials, ForIntegration};
 use vault_core::integration::{FoundIntegration, IntegrationRefusal};
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::Expired;
-use vault_core::port::{
-    ActivationRepository as _, CredentialRepository as _, FetchCredentials, ForIntegration, Maintenance as _,
-    StoreError,
-};
+use vault_core::port::{Maintenance as _, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::{Command, Error, Refusal};
@@ -43,7 +42,7 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
     for round in 0..ROUNDS {
         let world = &World::make(&here, round + 1).await;
         let admin = &Principal::Session(world.member(&here, Role::Admin).await);
-        world.save_activated(&*here).await;
+        world.save_activated(&here).await;
         let found = world.integration(&here).await;
         let principal = &world.activator(&found);
         let live = world.take(principal);
@@ -95,7 +94,7 @@ async fn issuances_and_replacements_do_not_deadlock() {
         let world = &World::make(&here, round + 1).await;
         let mut saved = Vec::new();
         for _ in 0..6 {
-            saved.push(world.save_activated(&*here).await.id);
+            saved.push(world.save_activated(&here).await.id);
         }
         let principals = [world.integration(&here).await, world.integration(&here).await];
         let principals = &principals.map(|found| world.activator(&found));
@@ -182,7 +181,7 @@ impl Revocation {
         }
     }
 
-    async fn is_reported(self, store: &PostgresStore, command: ForIntegration<FetchCredentials>) {
+    async fn is_reported(self, store: &Arc<PostgresStore>, command: ForIntegration<FetchCredentials>) {
         let reported = match store.fetch_credentials(command).await {
             Err(StoreError::Refused(refusal)) => Ok(refusal),
             Err(StoreError::Denied(Denial::Integration(refusal))) => Err(refusal),
@@ -207,7 +206,7 @@ async fn revocation_waits_for_activations_in_flight() {
         .flat_map(|one| [(one, false), (one, true)])
     {
         let world = Arc::new(World::make(&here, ROUNDS + 1 + revocation as u64 * 2 + u64::from(is_dry)).await);
-        world.save_activated(&*here).await;
+        world.save_activated(&here).await;
         let found = world.integration(&here).await;
         let principal = world.activator(&found);
         let command = || if is_dry { dry(world.take(&principal)) } else { world.take(&principal) };
@@ -247,7 +246,7 @@ async fn revocation_waits_for_issuances_in_flight() {
     let all = [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted].map(Some);
     for (number, revocation) in all.into_iter().chain([None]).enumerate() {
         let world = Arc::new(World::make(&here, ROUNDS + 100 + number as u64).await);
-        let saved = world.save_activated(&*here).await.id;
+        let saved = world.save_activated(&here).await.id;
         let found = world.integration(&here).await;
         let principal = world.activator(&found);
         let begin = world.take(&principal);
@@ -294,7 +293,7 @@ async fn activations_of_one_integration_do_not_block_each_other() {
     let (address, here, there) = servers().await;
     let (blocker, observer) = (client(&address).await, client(&address).await);
     let world = Arc::new(World::make(&here, 1).await);
-    let saved = world.save_activated(&*here).await.id;
+    let saved = world.save_activated(&here).await.id;
     let principal = world.activator(&world.integration(&here).await);
     let mut started = Vec::new();
     for _ in 0..3 {
@@ -338,7 +337,7 @@ async fn revocation_is_not_starved_by_activations() {
     let concurrent = patient_store(&address).await;
     for revocation in [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted] {
         let world = Arc::new(World::make(&here, revocation as u64 + 1).await);
-        world.save_activated(&*here).await;
+        world.save_activated(&here).await;
         let found = world.integration(&here).await;
         let (own, other) = (world.activator(&found), world.activator(&world.integration(&here).await));
         let (taken, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));

@@ -3,6 +3,7 @@
 //! phase.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use diesel::connection::{Instrumentation, InstrumentationEvent, set_default_instrumentation};
 use std::collections::BTreeSet;
@@ -12,15 +13,14 @@ use support::activators::activated;
 use support::plans;
 use support::postgres::{patient_store, query};
 use support::world::World;
+use vault_core::activation::ListActivations;
 use vault_core::credential::{
-    CredentialType, HealthState, ListCredentials, ListPosition, ListVersions, ShowCredential,
+    CredentialChange, CredentialType, HealthState, ListCredentials, ListPosition, ListVersions, ShowCredential,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
-use vault_core::port::{
-    ActivationRepository as _, CredentialChange, CredentialRepository as _, Idempotency, ListActivations,
-};
+use vault_core::port::Idempotency;
 use vault_core::principal::Principal;
 use vault_testkit::postgres::Cluster;
 

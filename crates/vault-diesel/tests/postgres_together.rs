@@ -1,6 +1,7 @@
 //! Commands that share a transaction on PostgreSQL.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
@@ -13,10 +14,11 @@ use support::postgres::{client, database, patient_store, query, store, wait_for_
 use support::world::World;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
+use vault_core::credential::{CredentialChange, SaveCredential};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::integration::CreateIntegration;
-use vault_core::port::{CredentialChange, CredentialRepository as _, Idempotency, SaveCredential, StoreError};
+use vault_core::port::{Idempotency, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Refusal};

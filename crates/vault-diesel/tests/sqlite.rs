@@ -1,6 +1,7 @@
 //! Behaviour of the embedded store beyond the contract of the ports.
 
 use crate::support;
+use vault_testkit::commands::CredentialCommands as _;
 
 use futures_util::future::join_all;
 use std::fs;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
-use vault_core::port::{CredentialRepository as _, KeyRepository as _, Maintenance as _, StoreError};
+use vault_core::port::{KeyRepository as _, Maintenance as _, StoreError};
 use vault_core::{Error, Refusal};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;

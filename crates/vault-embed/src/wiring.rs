@@ -33,7 +33,7 @@ impl OpenVault {
         Vault::new(
             ports.environment.clone(),
             self.tally.clone(),
-            ports.store.credentials.clone(),
+            ports.store.keys.clone(),
             ports.sealer.clone(),
             ports.information_opener.clone(),
             self.ports.operations(),
@@ -143,7 +143,7 @@ impl OpenVault {
     /// storages, unless the required ports are set.
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
-        let store = ports.store.activations.clone();
-        Activations::new(ports.environment.clone(), self.tally.clone(), store, self.ports.operations(), opener)
+        let log = ports.store.audit.clone();
+        Activations::new(ports.environment.clone(), self.tally.clone(), log, self.ports.operations(), opener)
     }
 }

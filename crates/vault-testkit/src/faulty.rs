@@ -7,7 +7,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
-use vault_core::activation::{Activation, IssuanceRefusal};
 use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
@@ -157,14 +156,6 @@ ports! {
         list_accounts(query: List<(OrganizationId, AccountId)>) -> Vec<ListedAccount>;
         change_account(command: Command<ChangeAccount>) -> ();
     }
-    ActivationRepository {
-        fetch_credentials(command: ForIntegration<FetchCredentials>) -> Vec<FetchedCredential>;
-        issue_credentials(command: ForIntegration<IssueCredentials>) -> Option<IssuanceRefusal>;
-        list_activations(query: ListActivations) -> Vec<Activation>;
-        find_activation(query: FindActivation) -> Option<Activation>;
-        end_activation(command: ForIntegration<EndActivation>) -> bool;
-        abort_activation(command: AbortActivation) -> ();
-    }
     AuditLog {
         append(records: Vec<SealedAuditRecord>) -> ();
     }
@@ -179,11 +170,6 @@ ports! {
         acquire_delivery_lease(delivery: Delivery) -> Option<DeliveryPosition>;
         note_delivered(holder: Uuid, from: i64, to: DeliveryPosition) -> bool;
         delivery() -> Option<DeliveryState>;
-    }
-    CredentialRepository {
-        save_credential(command: Command<SaveCredential>) -> CredentialId;
-        versions_for_change(query: Find<CredentialId>) -> Option<StoredVersions>;
-        change_credential(command: Command<ChangeCredential>) -> i64;
     }
     Maintenance {
         delete_expired(expired: Expired, now: Timestamp) -> usize;

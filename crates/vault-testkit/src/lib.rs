@@ -22,6 +22,7 @@
 //! To test your own store with one macro, see [`contract`].
 //!
 //! - [`clock`]: a clock that tests set, deterministic IDs and randomness, and an event sink that records events.
+//! - [`commands`]: operations whose parts a test has made itself.
 //! - [`fake`]: a vault with all of these, from one constructor.
 //! - [`memory`]: every store port in memory, under one lock, by the rules of `vault-core`.
 //! - [`crypto`]: every crypto port, readable and insecure by design.
@@ -41,6 +42,7 @@
 )]
 
 pub mod clock;
+pub mod commands;
 pub mod contract;
 pub mod crypto;
 pub mod fake;

@@ -33,11 +33,10 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, OrganizationId, SessionId,
 };
-use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::Invitation;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{EntityRow, StoreError, StoredCredential};
-use vault_core::principal::{Denial, Principal};
+use vault_core::principal::Principal;
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
 use vault_core::sealed::{
     InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential, SealedPassword,
@@ -58,6 +57,16 @@ pub struct MemoryStore {
 pub enum Defect {
     /// A decision is kept although its audit record could not be written.
     AuditIsOptional,
+    /// One credential is not counted.
+    CountsLess,
+    /// Earlier requests with an idempotency key are not found.
+    ForgetsRequests,
+    /// Each organization key counts as active.
+    AnyKeyIsActive,
+    /// Versions are never destroyed.
+    KeepsVersions,
+    /// Labels are never changed.
+    KeepsLabels,
 }
 
 #[derive(Default)]
@@ -112,23 +121,6 @@ enum Decided<T> {
 
 /// Outcome of a decision that a rule may reject.
 type Answer<T = ()> = Result<T, Refusal>;
-
-/// Principal by which a command is authorized.
-trait Authorize {
-    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial>;
-}
-
-impl Authorize for Principal {
-    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
-        state.authorize(self, now)
-    }
-}
-
-impl Authorize for IntegrationPrincipal {
-    fn authorize(&self, state: &State, now: Timestamp) -> Result<(), Denial> {
-        Ok(state.check_integration(self, now)?)
-    }
-}
 
 enum Failure {
     None,
@@ -340,13 +332,13 @@ impl MemoryStore {
     }
 
     /// Executes a command: authorizes its principal first and records the action.
-    fn carry_out<P: Authorize, A, T>(
+    fn carry_out<A, T>(
         &self,
-        command: Command<A, P>,
-        apply: impl FnOnce(&mut State, &P, Timestamp, A) -> Decided<T>,
+        command: Command<A>,
+        apply: impl FnOnce(&mut State, &Principal, Timestamp, A) -> Decided<T>,
     ) -> Result<T, StoreError> {
         self.decide(|state| {
-            command.principal.authorize(state, command.now)?;
+            state.authorize(&command.principal, command.now)?;
             match apply(state, &command.principal, command.now, command.payload) {
                 Decided::Done(outcome) => {
                     state.audit.push(command.audit);
@@ -354,18 +346,6 @@ impl MemoryStore {
                 }
                 Decided::Refused(outcome) => Ok(outcome),
             }
-        })?
-    }
-
-    /// Authorizes the principal of a command; the decision records the action.
-    fn decide_authorized<A, T>(
-        &self,
-        command: Command<A>,
-        decision: impl FnOnce(&mut State, Command<A>) -> T,
-    ) -> Result<T, StoreError> {
-        self.decide(|state| {
-            state.authorize(&command.principal, command.now)?;
-            Ok(decision(state, command))
         })?
     }
 

@@ -3,10 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
-use vault_core::Command;
-use vault_core::port::SaveCredential;
+
 use vault_testkit::contract::machine::{Act::*, check, play};
-use vault_testkit::memory::MemoryStore;
+use vault_testkit::memory::{Defect, MemoryStore};
 
 fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(2).build().unwrap()
@@ -32,13 +31,8 @@ fn sequence_is_played() {
 #[test]
 fn failing_sequence_is_printed_as_code() {
     let runtime = Builder::new_current_thread().build().unwrap(); // the same sequence always fails
-    let wrong = |batches: &[Vec<_>]| {
-        let memory = Arc::new(MemoryStore::new());
-        let faulty = vault_testkit::faulty::Faulty::new(Arc::clone(&memory))
-            .altered(|command: &mut Command<SaveCredential>| command.payload.limit += 1);
-        let subject = crate::wrong_stores::Subjected { ports: Arc::new(faulty), memory };
-        runtime.block_on(play(&subject, batches))
-    };
+    let wrong =
+        |batches: &[Vec<_>]| runtime.block_on(play(&Arc::new(MemoryStore::flawed(Defect::CountsLess)), batches));
     let failed = catch_unwind(AssertUnwindSafe(|| check(2_000, wrong))).unwrap_err();
     let message = failed.downcast_ref::<String>().unwrap();
     assert!(message.contains("play(&subject, &[vec![("), "{message}");

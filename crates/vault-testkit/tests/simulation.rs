@@ -9,17 +9,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use vault_core::Command;
 use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::AccountId;
-use vault_core::port::{SaveCredential, StoreError};
+use vault_core::port::StoreError;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::{Fault, Faulty};
-use vault_testkit::memory::MemoryStore;
+use vault_testkit::memory::{Defect, MemoryStore};
 
 const KEYS: usize = 4;
 
@@ -59,8 +58,8 @@ impl Storm {
         Self { random: Arc::new(Random(AtomicU64::new(seed))), raging: Arc::default() }
     }
 
-    /// Returns a vault whose store has these failures and those that `wrong` adds.
-    pub(crate) fn vault(&self, wrong: impl FnOnce(Faulty<MemoryStore>) -> Faulty<MemoryStore>) -> FakeVault {
+    /// Returns a vault whose store has these failures and this defect.
+    pub(crate) fn vault(&self, defect: Option<Defect>) -> FakeVault {
         let (random, raging) = (Arc::clone(&self.random), Arc::clone(&self.raging));
         let fault = move |_| {
             if !raging.load(Ordering::SeqCst) {
@@ -74,7 +73,10 @@ impl Storm {
                 _ => None,
             }
         };
-        FakeVault::through(|memory| Arc::new(wrong(Faulty::new(memory).faults(fault))))
+        FakeVault::through(|sound| {
+            let memory = defect.map_or(sound, |defect| Arc::new(MemoryStore::flawed(defect)));
+            Arc::new(Faulty::new(memory).faults(fault))
+        })
     }
 
     /// Runs the tasks concurrently, in an order that the seed determines. Some of them crash. Returns the events in
@@ -104,12 +106,7 @@ impl Storm {
 /// Plays one seed on a store that may lose requests. Returns the events in order.
 fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let storm = Storm::of(seed);
-    let forget = move |command: &mut Command<SaveCredential>| {
-        if forgets {
-            command.payload.idempotency = None;
-        }
-    };
-    let fake = storm.vault(|store| store.altered(forget));
+    let fake = storm.vault(forgets.then_some(Defect::ForgetsRequests));
     let acme = alone(fake.operator().ensure_organization("acme")).unwrap();
     let who = Principal::embedder(acme.id, AccountId::from_bytes([7; 16]), Role::Editor);
 

@@ -233,7 +233,7 @@ impl Day {
 
 fn play(seed: u64) -> Vec<String> {
     let storm = Storm::of(seed);
-    let day = Day::begin(storm.vault(|store| store));
+    let day = Day::begin(storm.vault(None));
     let trace = storm.play(day.tasks());
     let evaluated = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| day.evaluate()));
     assert!(evaluated.is_ok(), "seed {seed}: {trace:#?}");

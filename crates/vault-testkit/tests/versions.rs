@@ -234,7 +234,7 @@ async fn concurrent_changes_of_one_credential_all_complete() {
     let others = Arc::clone(&lost);
     // Another change occurs before each of the first forty-nine attempts.
     let contended = move |method: &str| {
-        let comes_between = method == "change_credential" && others.fetch_add(1, Ordering::SeqCst) < 49;
+        let comes_between = method == "ChangeCredential" && others.fetch_add(1, Ordering::SeqCst) < 49;
         comes_between.then(|| Fault::Before(StoreError::Refused(Refusal::Changed)))
     };
     let fake = FakeVault::through(|store| Arc::new(Faulty::new(store).faults(contended)));

@@ -1,18 +1,17 @@
 //! Stores that violate one guarantee each: the contract suite must fail on them, in the listed case.
 
 use async_trait::async_trait;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use vault_core::Command;
-use vault_core::activation::IssuanceRefusal;
-use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId};
+use vault_core::activation::{
+    AbortActivation, FetchCredentials, FetchedCredential, ForIntegration, IssuanceRefusal, IssueCredentials,
+};
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::*;
 use vault_core::principal::{Principal, Scope};
 use vault_testkit::clock::SequentialIds;
 use vault_testkit::contract::*;
-use vault_testkit::faulty::{Fault, Faulty};
+use vault_testkit::faulty::Faulty;
 use vault_testkit::memory::{Defect, MemoryStore};
 
 /// A store in memory with its properties, and its ports as the suite sees them.
@@ -55,10 +54,6 @@ macro_rules! wrong_stores {
     )*};
 }
 
-fn save(alter: impl Fn(&mut SaveCredential) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    |store| store.altered(move |command: &mut Command<SaveCredential>| alter(&mut command.payload))
-}
-
 fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
@@ -78,65 +73,11 @@ fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -
     }
 }
 
-fn idempotency(alter: impl Fn(&mut Idempotency) + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    save(move |payload| {
-        payload.idempotency.as_mut().map(&alter);
-    })
-}
-
 wrong_stores! {
-    it_numbers_versions_itself: save(|payload| payload.version = 1) => credential::credential_is_shown_as_saved;
-    it_has_room_for_one_too_many: save(|payload| payload.limit += 1) => credential::limit_is_enforced;
-    it_counts_late: counts_late => credential::limit_is_exact_in_parallel;
-    it_saves_under_any_key: under_any_key => credential::inactive_key_is_refused;
-    it_repeats_requests: save(|payload| payload.idempotency = None) => idempotency::request_has_one_effect;
-    it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
-        => idempotency::parallel_requests_under_one_key_have_one_effect;
-    it_folds_the_case_of_keys: idempotency(|it| it.key = it.key.to_lowercase())
-        => idempotency::keys_are_compared_exactly;
-    it_shares_keys_between_accounts: idempotency(|it| it.account = AccountId::from_bytes([0; 16]))
-        => idempotency::keys_are_independent_per_account;
-    it_limits_before_it_replays: save(|payload| {
-        if payload.limit == 0 {
-            payload.idempotency = None;
-        }
-    }) => idempotency::replay_outlives_created_credential;
-    it_forgets_requests: save(|payload| payload.idempotency = None) => machine::concurrent_clients_are_linearizable;
-    it_saves_a_little_too_much: save(|payload| payload.limit += 1) => machine::concurrent_clients_are_linearizable;
-    it_lets_a_request_take_a_revision_for_another: |store: Wrong| {
-        store.answering("change_credential", |answer: &mut Result<i64, StoreError>| {
-            if let Err(StoreError::Refused(vault_core::Refusal::Changed)) = answer {
-                *answer = Ok(2);
-            }
-        })
-    } => machine::concurrent_clients_are_linearizable;
-    it_keeps_destroyed_versions: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeCredential>| match &mut command.payload.change {
-            CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => version.destroyed.clear(),
-            CredentialChange::Promote { destroyed, .. } => destroyed.clear(),
-            CredentialChange::Destroy(_) | CredentialChange::Describe => {}
-        })
-    } => version::destroyed_version_is_deleted_immediately;
-    it_takes_labels_for_good: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeCredential>| {
-            if let Some(description) = &mut command.payload.description {
-                description.labels.clear();
-            }
-        })
-    } => life::credential_metadata_is_replaced;
     it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
     it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
     it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
     it_replaces_a_root_key_twice: returns_true("replace_root_key") => key::root_key_is_replaced_once;
-    it_records_under_an_id_of_its_own: |store: Wrong| {
-        let ids = SequentialIds::seeded(7);
-        store.altered(move |command: &mut Command<SaveCredential>| {
-            command.audit.record.id = AuditId::from_uuid(ids.random());
-        })
-    } => log::change_without_audit_entry_is_rolled_back;
-    it_reports_failure_of_a_save: |store: Wrong| {
-        store.faults(|method| (method == "save_credential").then(|| Fault::After(StoreError::Fault("lost".into()))))
-    } => log::change_without_audit_entry_is_rolled_back;
     it_enrols_every_confirmation: returns_success("confirm_enrolment")
         => invitation::parallel_confirmations_create_one_account;
     it_re_enrols_every_confirmation: returns_success("confirm_enrolment")
@@ -169,13 +110,6 @@ wrong_stores! {
             }
         })
     } => activation::credentials_are_fetched_as_saved;
-    it_promotes_nothing: |store: Wrong| {
-        store.altered(|command: &mut Command<ChangeCredential>| {
-            if let CredentialChange::Promote { .. } = command.payload.change {
-                command.payload.change = CredentialChange::Describe;
-            }
-        })
-    } => activation::activation_fetches_current_version;
     it_fetches_from_frozen_namespaces: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
         => activation::freeze_takes_effect_during_activations;
     it_takes_more_than_allowed: |store: Wrong| {
@@ -273,36 +207,26 @@ wrong_stores! {
     } => rotation::unreferenced_key_is_destroyed;
 }
 
-/// Uses a count that is sixteen saves old.
-fn counts_late(store: Wrong) -> Wrong {
-    let saves = Mutex::new(HashMap::<OrganizationId, i64>::new());
-    store.altered(move |command: &mut Command<SaveCredential>| {
-        let mut saves = saves.lock().unwrap();
-        let saved = saves.entry(command.payload.organization).or_default();
-        *saved += 1;
-        command.payload.limit = if *saved - 16 < command.payload.limit { i64::MAX } else { 0 };
-    })
-}
-
-/// Uses the active key instead of the one that the value was sealed under.
-fn under_any_key(store: Wrong) -> Wrong {
-    let active = Arc::new(Mutex::new(HashMap::<OrganizationId, KeyId>::new()));
-    let replaced = Arc::clone(&active);
-    store
-        .altered(move |command: &mut ReplaceOrganizationKey| {
-            replaced.lock().unwrap().insert(command.next.organization, command.next.id);
-        })
-        .altered(move |command: &mut Command<SaveCredential>| {
-            if let Some(key) = active.lock().unwrap().get(&command.payload.organization) {
-                command.payload.sealed.key = *key;
-            }
-        })
-}
-
 #[test]
-fn store_that_tolerates_failed_audit_is_found() {
-    let case = async |subject: &Subjected| whole::unrecordable_change_is_rolled_back(subject).await;
-    assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
-    let case = async |subject: &Subjected| log::change_without_audit_entry_is_rolled_back(subject).await;
-    assert!(!passes(MemoryStore::flawed(Defect::AuditIsOptional), |store| store, case));
+fn defects_of_rows_are_found() {
+    macro_rules! found {
+        ($($defect:ident in $module:ident::$case:ident;)*) => {$(
+            let case = async |subject: &Subjected| $module::$case(subject).await;
+            assert!(!passes(MemoryStore::flawed(Defect::$defect), |store| store, case), stringify!($case));
+        )*};
+    }
+    found! {
+        AuditIsOptional in whole::unrecordable_change_is_rolled_back;
+        AuditIsOptional in log::change_without_audit_entry_is_rolled_back;
+        CountsLess in credential::limit_is_enforced;
+        CountsLess in credential::limit_is_exact_in_parallel;
+        CountsLess in machine::concurrent_clients_are_linearizable;
+        AnyKeyIsActive in credential::inactive_key_is_refused;
+        ForgetsRequests in idempotency::request_has_one_effect;
+        ForgetsRequests in idempotency::parallel_requests_under_one_key_have_one_effect;
+        ForgetsRequests in idempotency::replay_outlives_created_credential;
+        ForgetsRequests in machine::concurrent_clients_are_linearizable;
+        KeepsVersions in version::destroyed_version_is_deleted_immediately;
+        KeepsLabels in life::credential_metadata_is_replaced;
+    }
 }

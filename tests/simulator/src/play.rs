@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use tempfile::TempDir;
-use vault_core::port::CredentialRepository as _;
+use vault_testkit::commands::CredentialCommands as _;
+
 use vault_core::principal::Principal;
 use vault_core::{Error, Refusal};
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, VersionList};
+use vault_core::credential::{
+    ChangeCredential, CredentialChange, CredentialType, DeleteCredential, ListCredentials, NewVersion, SaveCredential,
+    VersionList,
+};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
-use vault_core::port::{
-    ChangeCredential, CredentialChange, IdGenerator, Idempotency, NewVersion, SaveCredential, StoredCredential,
-    StoredMetadata,
-};
+use vault_core::port::{IdGenerator, Idempotency, StoredCredential, StoredMetadata};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
@@ -174,6 +174,8 @@ pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> C
         description: None,
         code: Digest::from_bytes([6; 32]),
         expires_at: None,
+        action: AuditAction::CredentialReplaced,
+        changes: Vec::new(),
     };
     command(request, AuditAction::CredentialReplaced, id, act)
 }

@@ -1,11 +1,11 @@
 //! Periodic and requested checks of credentials: which are due, and their results.
 
 use super::LastCheck;
+use crate::activation::FetchedCredential;
 use crate::audit::{AuditAction, Subject};
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit};
-use crate::port::FetchedCredential;
 use crate::time::Timestamp;
 use futures_util::try_join;
 

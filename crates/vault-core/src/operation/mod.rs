@@ -9,6 +9,7 @@ pub use cache::Cache;
 pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
 pub use run::{End, Operations, Work};
 pub use unit::Unit;
+pub(crate) use unit::flat;
 
 use crate::entity::EntityKey;
 use crate::error::Refusal;

@@ -67,7 +67,9 @@ impl<O: Operation> Work for Task<O> {
     }
 
     fn name(&self) -> &'static str {
-        type_name::<O>().rsplit("::").next().unwrap_or_default()
+        // The name of a command is that of its content.
+        let name = type_name::<O>().split(['<', ',']).find(|name| !name.ends_with("Command"));
+        name.and_then(|name| name.rsplit("::").next()).unwrap_or_default()
     }
 
     fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>> {

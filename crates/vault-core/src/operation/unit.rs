@@ -2,9 +2,10 @@
 
 use super::Failure;
 use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowState, SealedAuditRecord};
-use crate::entity::{Entity, EntityKey, Index, Lookup, Opened};
+use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::{KeyId, OrganizationId};
+use crate::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
 use crate::organization::Organization;
 use crate::port::{EntityRow, EntitySealer, Event, KeyedDigester, NamePosition, RecordedStates, Rows, RowsError};
 use crate::principal::{Denial, Principal, Scope, check_session};
@@ -361,6 +362,30 @@ impl<'t> Unit<'t> {
         Ok(())
     }
 
+    /// Authorizes an integration from the rows of its document and organization. Returns the minute of its last use, or why it
+    /// is not authorized.
+    ///
+    /// # Errors
+    /// Those of [`Unit::find`].
+    pub(crate) async fn authorize_integration(
+        &self,
+        principal: &IntegrationPrincipal,
+        now: Timestamp,
+    ) -> Result<Result<Option<Timestamp>, IntegrationRefusal>, Failure> {
+        let (organization, id) = (principal.organization, *principal.integration.as_uuid());
+        let row = flat(self.rows.entity(EntityKey { organization, kind: Kind::Integration, id }));
+        let (row, organization_active) = try_join!(row, self.is_active(organization))?;
+        let (sealed, last_used_at) = row.map(|row| (row.sealed, row.last_used_at)).unzip();
+        let facts = IntegrationFacts { sealed, organization_active };
+        Ok(check_integration(principal, &facts, now).map(|()| last_used_at.flatten()))
+    }
+
+    /// Records the operation with an entry that was made before. The caller emits its event.
+    pub(crate) async fn record_entry(&self, entry: &SealedAuditRecord) -> Result<(), Failure> {
+        self.state().commits = true;
+        Ok(self.rows.append_entry(entry).await?)
+    }
+
     /// Records an operation that no principal requested, like [`Unit::record`].
     ///
     /// # Errors
@@ -372,6 +397,11 @@ impl<'t> Unit<'t> {
         affected: Affected,
     ) -> Result<(), Failure> {
         self.record_as(Actor::System, organization, action, affected).await
+    }
+
+    /// Reports an event, if the operation succeeds.
+    pub(crate) fn report(&self, event: Event) {
+        self.state().events.push(event);
     }
 
     /// Counts an action that is permitted `most` times an hour.
@@ -435,6 +465,6 @@ impl<'t> Unit<'t> {
 }
 
 /// Converts the error of rows, so that their futures can be joined with those of operations.
-async fn flat<T>(rows: impl Future<Output = Result<T, RowsError>>) -> Result<T, Failure> {
+pub(crate) async fn flat<T>(rows: impl Future<Output = Result<T, RowsError>>) -> Result<T, Failure> {
     Ok(rows.await?)
 }

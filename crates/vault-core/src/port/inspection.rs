@@ -1,6 +1,7 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{AuditLog, FetchedCredential, InstancePart, InstanceRow, InstanceRowKey, StoreError, StoredVersions};
+use super::{AuditLog, InstancePart, InstanceRow, InstanceRowKey, StoreError, StoredVersions};
+use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};

@@ -6,7 +6,6 @@
 //! [operation](crate::operation), which the store opens and ends.
 
 mod account;
-mod activation;
 mod audit;
 mod credential;
 mod environment;
@@ -33,7 +32,6 @@ mod token;
 mod vending;
 
 pub use account::*;
-pub use activation::*;
 pub use audit::*;
 pub use credential::*;
 pub use environment::*;

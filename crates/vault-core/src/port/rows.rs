@@ -5,15 +5,16 @@
 
 use super::{Idempotency, RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::account::{OwnAccount, SignedAccount};
+use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::credential::{
-    CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
+    ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials, ListUses,
+    ListedRows, SaveCredential, VersionKey,
 };
-use crate::decision::EarlierRequest;
 use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
-use crate::id::{AccountId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
+use crate::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use crate::login::ReservedAccount;
@@ -284,6 +285,9 @@ pub trait DecoyRows: Send + Sync {
 
 /// Rows of organizations, in addition to their documents.
 pub trait OrganizationRows: Send + Sync {
+    /// Returns whether a key of an organization is active, which it then stays until the transaction ends.
+    fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool>;
+
     /// Inserts the keys of a new organization, and the row that its operations lock.
     fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()>;
 
@@ -394,6 +398,15 @@ pub trait CredentialRows: Send + Sync {
     /// Reads a page of a list at `now`.
     fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows>;
 
+    /// Returns the number of credentials of an organization, which the transaction has locked.
+    fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64>;
+
+    /// Inserts a credential with its labels and idempotency key, and counts it.
+    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()>;
+
+    /// Changes a credential and its versions, and inserts the idempotency key of the change.
+    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()>;
+
     /// Removes a credential that exists, with its versions, labels, uses and requested check, and counts it no longer.
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()>;
 
@@ -477,8 +490,53 @@ pub trait AuditRows: Send + Sync {
     fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>>;
 }
 
-/// Activations.
+/// Activations, and what they issue.
 pub trait ActivationRows: Send + Sync {
+    /// Reads the credentials of a namespace with their sealed data, in the order of their IDs.
+    fn sealed_credentials(
+        &self,
+        organization: OrganizationId,
+        namespace: &Namespace,
+        limit: usize,
+    ) -> Reply<'_, Vec<FetchedCredential>>;
+
+    /// Reads the current versions and vend rules of those credentials that are in a namespace.
+    fn issuable_versions(
+        &self,
+        organization: OrganizationId,
+        namespace: &Namespace,
+        credentials: &[CredentialId],
+    ) -> Reply<'_, Vec<(CredentialId, i64, VendRule)>>;
+
+    /// Counts the activations of an integration that are active at `now`.
+    fn count_activations(
+        &self,
+        organization: OrganizationId,
+        integration: IntegrationId,
+        now: Timestamp,
+    ) -> Reply<'_, i64>;
+
+    /// Reads a page of an integration's active activations.
+    fn active_activations(&self, query: &ListActivations) -> Reply<'_, Vec<Activation>>;
+
+    /// Reads an activation.
+    fn activation(&self, organization: OrganizationId, id: ActivationId) -> Reply<'_, Option<Activation>>;
+
+    /// Inserts an activation.
+    fn insert_activation(&self, activation: &Activation) -> Reply<'_, ()>;
+
+    /// Stores expiry and number of credentials of an activation.
+    fn renew_activation(&self, activation: &Activation) -> Reply<'_, ()>;
+
+    /// Removes an activation, if it exists.
+    fn remove_activation(&self, organization: OrganizationId, id: ActivationId) -> Reply<'_, ()>;
+
+    /// Inserts uses of credentials. Of one that exists, stores version, form and expiry.
+    fn set_uses(&self, organization: OrganizationId, uses: &[(CredentialId, CredentialUse)]) -> Reply<'_, ()>;
+
+    /// Stores the end of an activation in the uses of its credentials, all of which are in its namespace.
+    fn end_uses(&self, activation: &Activation, at: Timestamp) -> Reply<'_, ()>;
+
     /// Removes the activations of an integration.
     fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()>;
 }

@@ -13,15 +13,40 @@ use futures_util::future::{Either, FutureExt as _, ready, try_join_all};
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// The column that names the organization of a row.
 const ORGANIZATION: &str = "\"organization_id\"";
 
-/// Rows that several works of one transaction insert together on PostgreSQL, in the order in which their tables were first
-/// used.
+/// Rows that several operations of one transaction insert together on PostgreSQL, in the order in which their tables were
+/// first used.
 #[derive(Default)]
-pub(crate) struct Pending(Mutex<Vec<Columns>>);
+pub(crate) struct Pending {
+    collects: bool,
+    rows: Mutex<Vec<Columns>>,
+    /// Number of other statements that may have changed rows.
+    writes: AtomicUsize,
+}
+
+impl Pending {
+    /// Creates one that collects rows.
+    pub(crate) fn collecting() -> Self {
+        Self { collects: true, ..Self::default() }
+    }
+
+    pub(super) const fn collects(&self) -> bool {
+        self.collects
+    }
+
+    pub(crate) fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_writes(&self, writes: usize) {
+        self.writes.store(writes, Ordering::Relaxed);
+    }
+}
 
 impl Tx<'_> {
     /// Inserts rows of one organization, all or none: fewer inserted rows are an error.
@@ -67,10 +92,12 @@ impl Tx<'_> {
         V: InsertValues<Db, T> + QueryId,
         InsertStatement<T, ValuesClause<V, T>>: QueryFragment<Db> + QueryId,
     {
-        let Some(pending) = self.pending() else { return self.insert(table, [row]) };
+        let Some(pending) = self.pending() else {
+            return self.execute_aside(diesel::insert_into(table).values(row));
+        };
         self.note_write();
         let row = row.values().values;
-        let mut pending = pending.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = pending.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let mut collect = || {
             let own = Columns::new::<T, V>(table, &row, self.dialect())?;
             let place = pending.iter().position(|other| other.text == own.text).unwrap_or(pending.len());
@@ -94,7 +121,7 @@ impl Tx<'_> {
 
     fn insert_pending_if(&self, is_meant: impl Fn(&Columns) -> bool) -> Reply<'_, ()> {
         let Some(pending) = self.pending() else { return Either::Left(ready(Ok(()))) };
-        let mut pending = pending.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = pending.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let inserts: Vec<_> =
             pending.extract_if(.., |columns| is_meant(columns)).map(|columns| self.insert_columns(columns)).collect();
         match inserts.is_empty() {

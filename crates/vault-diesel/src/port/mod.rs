@@ -1,9 +1,7 @@
 //! The ports, for both databases. A method runs one transaction of [`crate::transaction`].
 
 mod account;
-mod activation;
 mod audit;
-mod credential;
 mod inspection;
 mod key;
 mod maintenance;
@@ -13,12 +11,11 @@ mod store;
 pub use store::{Store, StorePorts};
 
 use crate::failure::Reports;
-use crate::postgres::{DistributionError, QueuedCommand};
+use crate::postgres::DistributionError;
 use crate::transaction::{Read, Transaction};
 use async_trait::async_trait;
 use std::fmt;
 use std::ops::Deref;
-use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::operation::Work;
 use vault_core::port::{RowStore, StoreError};
@@ -53,15 +50,6 @@ pub(crate) trait Database: Send + Sync + 'static {
     /// Runs a transaction that writes.
     fn run<T: Transaction>(&self, transaction: T) -> impl Future<Output = Result<T::Outcome, StoreError>> + Send;
 
-    /// Like `run`, for a transaction that only concerns rows of one organization.
-    fn run_for<T: Transaction>(
-        &self,
-        _organization: OrganizationId,
-        transaction: T,
-    ) -> impl Future<Output = Result<T::Outcome, StoreError>> + Send {
-        self.run(transaction)
-    }
-
     /// Like `run`, for a transaction that may take long.
     fn run_patiently<T: Transaction>(
         &self,
@@ -70,36 +58,12 @@ pub(crate) trait Database: Send + Sync + 'static {
         self.run(transaction)
     }
 
-    /// Runs a command in one transaction with queued commands of its kind.
-    fn write_together<A: QueuedCommand>(
-        &self,
-        command: Command<A>,
-    ) -> impl Future<Output = Result<A::Outcome, StoreError>> + Send;
-
     /// Runs a transaction that reads one snapshot, for an organization or for the instance.
     fn answer<Q: Read>(
         &self,
         organization: Option<OrganizationId>,
         query: Q,
     ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send;
-
-    /// Like `answer`, for a transaction that sends its statements in one exchange with the server. The last one authorizes.
-    fn answer_autocommit<Q: Read>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
-        self.answer(organization, query)
-    }
-
-    /// Like `answer_autocommit`, for a read that a write follows.
-    fn answer_for_writing<Q: Read>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> impl Future<Output = Result<Q::Outcome, StoreError>> + Send {
-        self.answer_autocommit(organization, query)
-    }
 
     /// Runs an operation.
     fn operate(&self, work: Box<dyn Work>) -> impl Future<Output = Result<Box<dyn Work>, StoreError>> + Send;

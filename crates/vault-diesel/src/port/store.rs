@@ -7,8 +7,8 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountStore, ActivationStore, AuditLog, AuditTrail, CredentialStore, EventSink, InspectionStore, KeyRepository,
-    OperatorStore, RotationStore, RowStore, StoreError,
+    AccountStore, AuditLog, AuditTrail, EventSink, InspectionStore, KeyRepository, OperatorStore, RotationStore,
+    RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -17,10 +17,6 @@ use vault_core::time::Timestamp;
 pub struct StorePorts {
     /// Accounts, invitations, logins and sessions.
     pub accounts: Arc<dyn AccountStore>,
-    /// Credentials.
-    pub credentials: Arc<dyn CredentialStore>,
-    /// Activations and checks, which return sealed data.
-    pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
     /// Appending to the audit log.
@@ -142,8 +138,6 @@ impl StorePorts {
     fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
         Self {
             accounts: store.clone(),
-            credentials: store.clone(),
-            activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
             trail: store.clone(),

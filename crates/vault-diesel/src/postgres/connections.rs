@@ -8,6 +8,7 @@ use super::severity::classify;
 use super::spread::is_distributed;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
+use crate::rows::Kept;
 use crate::transaction::End;
 use crate::transaction::work::Work;
 use crate::turns::{FairSemaphore, Permit};
@@ -225,7 +226,7 @@ impl Connections {
         loop {
             let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
-            let answer = work.run(&mut pooled.connection).await;
+            let answer = work.run(&mut pooled.connection, &Kept::default()).await;
             // There is nothing to roll back. After a database error the connection is not reused.
             pooled.lost = matches!(answer, Err(Failure::Sql(_)));
             match answer {
@@ -318,7 +319,7 @@ async fn write_on(
     if let Some(limits) = limits {
         connection.batch_execute(limits).await.map_err(nothing_stands)?;
     }
-    match work.run(connection).await {
+    match work.run(connection, &Kept::default()).await {
         Ok(End::Unchanged | End::RollBack) => {
             Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
             Ok(())
@@ -366,6 +367,6 @@ impl Drop for Commit<'_> {
 
 async fn read_on(connection: &mut AsyncPgConnection, work: &mut PgWork<'_>) -> Result<(), Failure> {
     Transactions::begin_transaction_sql(connection, BEGIN_SNAPSHOT).await?;
-    work.run(connection).await?;
+    work.run(connection, &Kept::default()).await?;
     Ok(Transactions::commit_transaction(connection).await?)
 }

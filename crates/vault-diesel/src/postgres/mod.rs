@@ -15,4 +15,3 @@ pub(crate) use connect::client;
 pub use settings::{ConnectError, PostgresSettings};
 pub use spread::{Distribution, DistributionError, TableDistribution};
 pub use store::PostgresStore;
-pub(crate) use store::QueuedCommand;

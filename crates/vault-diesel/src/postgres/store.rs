@@ -5,12 +5,11 @@ use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
 use super::spread::DistributionError;
 use super::write_queue::{Queued, RanAll, WriteQueue};
-use crate::db::{OpenTx as _, Pending};
+use crate::db::OpenTx as _;
 use crate::failure::{Failure, Reports};
 use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
-use crate::rows::Operating;
-use crate::transaction::batch::{Batch, BatchOutcome};
+use crate::rows::{Kept, Operating};
 use crate::transaction::work::{Calling, Finished as _, Reading, Work, Writing};
 use crate::transaction::{End, Ended, Read, Transaction};
 use diesel::result::Error as SqlError;
@@ -19,11 +18,10 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Instrument as _, Span};
-use vault_core::Command;
 use vault_core::entity::OF_INSTANCE;
 use vault_core::id::OrganizationId;
 use vault_core::operation::{self, Access};
-use vault_core::port::{ChangeCredential, EventSink, SaveCredential, StoreError};
+use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
 /// Store on PostgreSQL. Implements every port.
@@ -35,77 +33,8 @@ pub type PostgresStore = DieselStore<Postgres>;
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Postgres {
     connections: Arc<Connections>,
-    queues: WriteQueues,
+    queue: Arc<WriteQueue<Operating>>,
     reports: Arc<Reports>,
-}
-
-/// Queues of operations and commands that share transactions.
-struct WriteQueues {
-    operations: Arc<WriteQueue<Operating>>,
-    saves: Arc<WriteQueue<Command<SaveCredential>>>,
-    changes: Arc<WriteQueue<Command<ChangeCredential>>>,
-}
-
-/// A command that shares a transaction with queued commands of its kind.
-pub(crate) trait QueuedCommand: Batch {
-    /// Returns the queue of this kind.
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>>;
-
-    /// Returns the approximate size of the command in bytes.
-    fn size(&self) -> usize {
-        0
-    }
-}
-
-impl QueuedCommand for SaveCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
-        &store.queues.saves
-    }
-
-    fn size(&self) -> usize {
-        let metadata = self.description.metadata.as_ref().map_or(0, |metadata| metadata.blob.as_bytes().len());
-        self.sealed.data.as_bytes().len() + self.sealed.information.as_bytes().len() + metadata
-    }
-}
-
-impl QueuedCommand for ChangeCredential {
-    fn queue(store: &Postgres) -> &Arc<WriteQueue<Command<Self>>> {
-        &store.queues.changes
-    }
-
-    fn size(&self) -> usize {
-        let sealed = self.new_version().map(|version| &version.sealed);
-        sealed.map_or(0, |sealed| sealed.data.as_bytes().len() + sealed.information.as_bytes().len())
-    }
-}
-
-impl<A: QueuedCommand> Queued for Command<A> {
-    type Ran = Result<A::Outcome, Failure>;
-    type Answer = A::Outcome;
-
-    fn organization(&self) -> OrganizationId {
-        self.payload.organization()
-    }
-
-    fn size(&self) -> usize {
-        self.payload.size()
-    }
-
-    fn run_all<'c>(
-        mut connection: &'c AsyncPgConnection,
-        organization: OrganizationId,
-        works: &'c mut [Self],
-        _is_only: bool,
-    ) -> BoxFuture<'c, Result<RanAll<Self::Ran>, Failure>> {
-        Box::pin(async move {
-            let BatchOutcome { answers, written } = A::decide_all(&connection.tx(), organization, works).await?;
-            Ok(RanAll { each: answers, commits: written })
-        })
-    }
-
-    fn answer(self, ran: Self::Ran) -> Result<A::Outcome, StoreError> {
-        ran.map_err(|failure| failure.into_store_error(classify))
-    }
 }
 
 impl Queued for Operating {
@@ -123,12 +52,11 @@ impl Queued for Operating {
         is_only: bool,
     ) -> BoxFuture<'c, Result<RanAll<()>, Failure>> {
         Box::pin(async move {
-            let pending = Pending::default();
             let collects = works.len() > 1 && organization != OF_INSTANCE;
+            let kept = if collects { Kept::collecting() } else { Kept::default() };
             let mut all = RanAll { each: Vec::with_capacity(works.len()), commits: false };
             for work in works {
-                let tx = connection.tx();
-                match work.run_in(if collects { tx.collecting(&pending) } else { tx }).await? {
+                match work.run_in(connection.tx(), &kept).await? {
                     End::Commit => all.commits = true,
                     // Only a transaction that it does not share can be rolled back for it.
                     End::RollBack if !is_only => return Err(Failure::Sql(SqlError::RollbackTransaction)),
@@ -136,7 +64,7 @@ impl Queued for Operating {
                 }
                 all.each.push(());
             }
-            connection.tx().collecting(&pending).insert_all_pending().await?;
+            kept.write(connection.tx()).await?;
             Ok(all)
         })
     }
@@ -155,12 +83,8 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
-        let queues = WriteQueues {
-            operations: WriteQueue::new(&connections),
-            saves: WriteQueue::new(&connections),
-            changes: WriteQueue::new(&connections),
-        };
-        Ok(Arc::new(Self(Postgres { connections, queues, reports })))
+        let queue = WriteQueue::new(&connections);
+        Ok(Arc::new(Self(Postgres { connections, queue, reports })))
     }
 
     /// Rejects all later requests. Connections are closed when the store is dropped.
@@ -175,8 +99,7 @@ impl PostgresStore {
 
     /// Returns the current load.
     pub fn load(&self) -> StoreLoad {
-        let WriteQueues { operations, saves, changes } = &self.queues;
-        self.connections.busy(operations.waiting_count() + saves.waiting_count() + changes.waiting_count())
+        self.connections.busy(self.queue.waiting_count())
     }
 }
 
@@ -251,40 +174,15 @@ impl Database for Postgres {
         work.outcome(classify)
     }
 
-    async fn run_for<T: Transaction>(
-        &self,
-        organization: OrganizationId,
-        transaction: T,
-    ) -> Result<T::Outcome, StoreError> {
-        let mut work = Writing::new(transaction);
-        self.write(Some(organization), &mut work, writing::<T>()).await?;
-        work.outcome(classify)
-    }
-
     async fn run_patiently<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
         let mut work = Writing::new(transaction);
         self.write_patiently(&mut work, writing::<T>()).await?;
         work.outcome(classify)
     }
 
-    async fn write_together<A: QueuedCommand>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::queue(self).run(command).instrument(writing::<Command<A>>()).await)
-    }
-
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
         let mut work = Reading::new(query);
         self.read(organization, &mut work, reading::<Q>()).await?;
-        work.outcome(classify)
-    }
-
-    /// Sends the statements without a transaction.
-    async fn answer_autocommit<Q: Read>(
-        &self,
-        organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        let mut work = Reading::new(query);
-        self.read_autocommit(organization, &mut work, reading::<Q>()).await?;
         work.outcome(classify)
     }
 
@@ -294,7 +192,7 @@ impl Database for Postgres {
         let mut work = Operating(work);
         match (access, organization) {
             (Access::Write, Some(_)) => {
-                return self.reports.seen(self.queues.operations.run(work).instrument(span).await);
+                return self.reports.seen(self.queue.run(work).instrument(span).await);
             }
             (Access::Write, None) => self.write(None, &mut work, span).await?,
             (Access::Read, _) if is_one_exchange => self.read_autocommit(organization, &mut work, span).await?,

@@ -7,6 +7,7 @@
 
 use super::connections::{Connections, Failed, Taken, Timeout};
 use crate::failure::{Failure, fault, unavailable};
+use crate::rows::Kept;
 use crate::transaction::End;
 use crate::transaction::work::Work;
 use diesel_async::AsyncPgConnection;
@@ -358,7 +359,11 @@ struct Shared<A: Queued> {
 }
 
 impl<A: Queued> Work<AsyncPgConnection> for Shared<A> {
-    fn run<'a>(&'a mut self, connection: &'a mut AsyncPgConnection) -> BoxFuture<'a, Result<End, Failure>> {
+    fn run<'a>(
+        &'a mut self,
+        connection: &'a mut AsyncPgConnection,
+        _kept: &'a Kept,
+    ) -> BoxFuture<'a, Result<End, Failure>> {
         Box::pin(async move {
             self.ran.clear();
             let mut commits = false;

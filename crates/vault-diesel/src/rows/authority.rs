@@ -19,13 +19,20 @@ use vault_core::time::Timestamp;
 
 impl AuthorityRows for TxRows<'_> {
     fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts> {
-        let session = session.clone();
-        several(async move {
-            match self.access {
-                Access::Read => facts(&self.tx, &session, Unlocked, now).await,
-                Access::Write => facts(&self.tx, &session, Share, now).await,
-            }
-        })
+        let key = (session.organization, session.account, session.session);
+        self.kept_or(
+            |facts| &mut facts.sessions,
+            key,
+            || {
+                let session = session.clone();
+                several(async move {
+                    match self.access {
+                        Access::Read => facts(&self.tx, &session, Unlocked, now).await,
+                        Access::Write => facts(&self.tx, &session, Share, now).await,
+                    }
+                })
+            },
+        )
     }
 
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {

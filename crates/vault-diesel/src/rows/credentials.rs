@@ -7,8 +7,9 @@ use crate::schema::{
     check_requests, credential_labels, credential_secrets, credential_uses, credential_versions, credentials,
 };
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
+use crate::transaction::credential::apply::Writing;
 use crate::transaction::credential::row::{CredentialRow, credential_of};
-use crate::transaction::credential::{checks, count, list, save, versions};
+use crate::transaction::credential::{checks, list, save, versions};
 use diesel::dsl::{case_when, count_star, max};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
@@ -16,9 +17,9 @@ use diesel::{
 use futures_util::try_join;
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::credential::{
-    CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows, VersionKey,
+    ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials, ListUses,
+    ListedRows, SaveCredential, VersionKey,
 };
-use vault_core::decision::EarlierRequest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::operation::Access;
 use vault_core::port::{CredentialRows, Idempotency, Reply, StoredCredential, StoredVersions};
@@ -54,14 +55,33 @@ fn decode_use(id: CredentialId, row: UseRow) -> Result<CredentialUse, Failure> {
     })
 }
 
+impl TxRows<'_> {
+    /// Inserts the credentials that were collected, which a following statement concerns.
+    pub(super) async fn insert_pending_credentials(&self) -> Result<(), Failure> {
+        let tx = &self.tx;
+        try_join!(
+            tx.insert_pending::<credentials::table>(),
+            tx.insert_pending::<credential_secrets::table>(),
+            tx.insert_pending::<credential_labels::table>(),
+        )?;
+        Ok(())
+    }
+}
+
 impl CredentialRows for TxRows<'_> {
     fn credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredCredential>> {
         let row = credential_of(organization.stored(), id.stored()).select(CredentialRow::as_select());
-        let row = match self.access {
-            Access::Read => self.tx.first(row),
-            Access::Write => self.tx.first(locked(row, Update)),
-        };
-        then(row, |row: Option<CredentialRow>| row.map(CredentialRow::decode).transpose())
+        let decode = |row: Option<CredentialRow>| row.map(CredentialRow::decode).transpose();
+        if self.tx.collects() {
+            return several(async move {
+                self.insert_pending_credentials().await?;
+                decode(self.tx.first(locked(row, Update)).await?)
+            });
+        }
+        match self.access {
+            Access::Read => then(self.tx.first(row), decode),
+            Access::Write => then(self.tx.first(locked(row, Update)), decode),
+        }
     }
 
     fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>> {
@@ -73,6 +93,21 @@ impl CredentialRows for TxRows<'_> {
         several(async move { list::page(&self.tx, &query, now).await })
     }
 
+    fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64> {
+        self.count(organization)
+    }
+
+    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()> {
+        several(async move {
+            try_join!(save::insert(&self.tx, save, at), self.add_to_count(save.organization, 1))?;
+            Ok(())
+        })
+    }
+
+    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()> {
+        several(async move { self.tx.keeping(|| async { Writing(effects).write(&self.tx).await }).await })
+    }
+
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
         let (of, key) = (organization.stored(), id.stored());
         macro_rules! rows_of {
@@ -82,16 +117,18 @@ impl CredentialRows for TxRows<'_> {
         }
         several(async move {
             let tx = &self.tx;
-            try_join!(
-                tx.execute(rows_of!(credentials)),
-                tx.execute(rows_of!(credential_secrets)),
-                tx.execute(rows_of!(credential_versions)),
-                tx.execute(rows_of!(credential_labels)),
-                tx.execute(rows_of!(credential_uses)),
-                tx.execute(rows_of!(check_requests)),
-                count::add(tx, organization, -1),
-            )?;
-            Ok(())
+            let removed = tx.keeping(|| async {
+                try_join!(
+                    tx.execute(rows_of!(credentials)),
+                    tx.execute(rows_of!(credential_secrets)),
+                    tx.execute(rows_of!(credential_versions)),
+                    tx.execute(rows_of!(credential_labels)),
+                    tx.execute(rows_of!(credential_uses)),
+                    tx.execute(rows_of!(check_requests)),
+                )
+            });
+            removed.await?;
+            self.add_to_count(organization, -1).await
         })
     }
 

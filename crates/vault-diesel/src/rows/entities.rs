@@ -77,7 +77,11 @@ impl EntityRows for TxRows<'_> {
     fn entity(&self, key: EntityKey) -> Reply<'_, Option<EntityRow>> {
         let (organization, kind, id) = columns(key);
         let row = entity_of(organization, kind, id).select(StoredEntity::as_select());
-        then(self.tx.first(row), |row: Option<StoredEntity>| row.map(StoredEntity::decode).transpose())
+        let read = || then(self.tx.first(row), |row: Option<StoredEntity>| row.map(StoredEntity::decode).transpose());
+        match key.kind {
+            Kind::Organization => self.kept_or(|facts| &mut facts.organizations, key, read),
+            _ => read(),
+        }
     }
 
     fn insert_entity(&self, row: &EntityRow) -> Reply<'_, bool> {
@@ -288,7 +292,7 @@ fn global_lookup_of(index: &'static str, value: String) -> _ {
 
 /// The row of a value.
 #[auto_type(no_type_alias)]
-pub(crate) fn lookup_of(organization: IdBytes, index: &'static str, value: String) -> _ {
+fn lookup_of(organization: IdBytes, index: &'static str, value: String) -> _ {
     lookups::table
         .filter(lookups::organization_id.eq(organization))
         .filter(lookups::name.eq(index))

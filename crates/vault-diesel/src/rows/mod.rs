@@ -1,6 +1,7 @@
 //! The rows of operations, for both databases.
 
 mod accounts;
+mod activations;
 mod authority;
 mod counters;
 mod credentials;
@@ -8,37 +9,39 @@ mod decoys;
 mod deliveries;
 mod entities;
 mod events;
+mod kept;
 pub(crate) mod logins;
 mod namespaces;
 mod organizations;
 pub(crate) mod sessions;
 mod usage;
 
-pub(crate) use entities::{entity_of, lock_all, lookup_of};
+pub(crate) use entities::{entity_of, lock_all};
+pub(crate) use kept::Kept;
 
 use crate::db::{self, OpenTx, Tx};
 use crate::failure::{Failure, Severity};
 use crate::new_row::NewEntry;
-use crate::schema::{activations, audit, instance};
-use crate::stored::{Column, StoredId as _};
-use crate::transaction::credential::count;
+use crate::schema::{audit, instance};
+use crate::stored::Column;
 use crate::transaction::work::{Finished, Work};
 use crate::transaction::{End, Read as _};
+use diesel::QueryDsl as _;
 use diesel::result::Error as SqlError;
-use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
 use usage::{ByDay, ByHour, decode_days, decode_hours};
 use vault_core::audit::{AuditEntry, SealedAuditRecord};
-use vault_core::id::{IntegrationId, KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::operation::{self, Access};
-use vault_core::port::{ActivationRows, AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
+use vault_core::port::{AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
     tx: Tx<'c>,
     access: Access,
+    kept: &'c Kept,
 }
 
 fn failed(failure: Failure) -> RowsError {
@@ -91,18 +94,9 @@ impl AuditRows for TxRows<'_> {
     }
 }
 
-impl ActivationRows for TxRows<'_> {
-    fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()> {
-        let own = activations::table
-            .filter(activations::organization_id.eq(organization.stored()))
-            .filter(db::narrow(activations::integration_id.eq(integration.stored())));
-        then(self.tx.execute(diesel::delete(own)), |_| Ok(()))
-    }
-}
-
 impl Rows for TxRows<'_> {
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()> {
-        then(count::lock(&self.tx, organization), |_| Ok(()))
+        self.lock_count(organization)
     }
 
     fn active_instance_key(&self) -> Reply<'_, Option<KeyId>> {
@@ -117,8 +111,9 @@ impl Rows for TxRows<'_> {
 pub(crate) struct Operating(pub(crate) Box<dyn operation::Work>);
 
 impl Operating {
-    pub(crate) async fn run_in(&mut self, tx: Tx<'_>) -> Result<End, Failure> {
-        let rows = TxRows { tx, access: self.0.access() };
+    /// Runs it with others that keep rows in `kept`, which are written before the transaction ends.
+    pub(crate) async fn run_in<'c>(&mut self, tx: Tx<'c>, kept: &'c Kept) -> Result<End, Failure> {
+        let rows = TxRows { tx: tx.sharing(&kept.pending), access: self.0.access(), kept };
         match self.0.run(&rows).await {
             Ok(operation::End::Commit) => Ok(End::Commit),
             Ok(operation::End::RollBack) if rows.tx.has_written() => Ok(End::RollBack),
@@ -130,8 +125,8 @@ impl Operating {
 }
 
 impl<C: OpenTx + Send> Work<C> for Operating {
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
-        Box::pin(self.run_in(connection.tx()))
+    fn run<'a>(&'a mut self, connection: &'a mut C, kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>> {
+        Box::pin(self.run_in(connection.tx(), kept))
     }
 }
 

@@ -1,24 +1,38 @@
 //! Rows of organizations, in addition to their documents.
 
 use super::{TxRows, lock_all, logins, several, then};
-use crate::db::{Update, locked};
+use crate::db::{Share, Update, locked};
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
     enrolment_codes, enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, invitations,
     invited_addresses, lookups, organization_keys, organizations, pending_seeds, receiver_status, recovery_codes,
     sessions,
 };
-use crate::stored::{AnyId, StoredId as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use crate::transaction::authorize::organization_of;
 use crate::transaction::organization::{erasure, keys};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
 use futures_util::try_join;
 use vault_core::entity::Kind;
-use vault_core::id::OrganizationId;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{OrganizationRows, Reply};
-use vault_core::sealed::OrganizationKeys;
+use vault_core::sealed::{KeyState, OrganizationKeys};
 
 impl OrganizationRows for TxRows<'_> {
+    fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool> {
+        self.kept_or(
+            |facts| &mut facts.active_keys,
+            (organization, key),
+            || {
+                let state = keys::key_of(organization.stored(), key.stored()).select(organization_keys::state);
+                then(self.tx.first(locked(state, Share)), move |state: Option<Column<KeyState>>| {
+                    let state = state.map(|state| state.decode("organization_keys", &key, "state")).transpose()?;
+                    Ok(state == Some(KeyState::Active))
+                })
+            },
+        )
+    }
+
     fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
         let (of, new) = (organization.stored(), keys.clone());
         several(async move {

@@ -5,6 +5,7 @@ use super::severity::{classify, is_disk_failure};
 use super::statement::{Commit, Mark, ReleaseMark, Rollback, UndoToMark};
 use super::task::{Ran, Task};
 use crate::failure::Severity;
+use crate::rows::Kept;
 use diesel::result::Error as SqlError;
 use diesel::{RunQueryDsl as _, SqliteConnection};
 
@@ -36,8 +37,9 @@ pub(super) enum Outcome {
 /// Runs tasks in the open transaction without savepoints. A savepoint costs a copy of every page that its task changes,
 /// and most tasks succeed. If one task fails or is undone, the whole transaction is rolled back.
 pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Task]) -> Outcome {
+    let kept = Kept::default();
     for task in tasks {
-        match task.run(connection) {
+        match task.run(connection, &kept) {
             Ran::Kept => {}
             Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
             Ran::Failed(Severity::BrokenElsewhere) => return Outcome::Unreadable,
@@ -60,7 +62,7 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Task]) -
         if let Err(error) = Mark.execute(connection) {
             return Outcome::Failed { error: Some(error), lost: true };
         }
-        let kept = match task.run(connection) {
+        let kept = match task.run(connection, &Kept::default()) {
             Ran::Kept => true,
             Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
             Ran::Failed(Severity::BrokenElsewhere) => return Outcome::Unreadable,

@@ -6,6 +6,7 @@ use super::severity::classify;
 use super::statement::{BeginSnapshot, Commit, Rollback};
 use crate::failure::{Failure, Reports, Severity, fault, unavailable};
 use crate::load::{StoreLoad, Wait};
+use crate::rows::Kept;
 use crate::transaction::work::MovedWork;
 use crate::turns::{FairQueue, Waiting};
 use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
@@ -195,7 +196,7 @@ fn read_once(pool: &Pool<Readers>, work: &mut dyn MovedWork) -> Result<(), (Seve
 
 fn read_on(connection: &mut SqliteConnection, work: &mut dyn MovedWork) -> Result<(), Failure> {
     BeginSnapshot.execute(connection)?;
-    work.run(connection).now_or_never().ok_or(Failure::Overtaken)??;
+    work.run(connection, &Kept::default()).now_or_never().ok_or(Failure::Overtaken)??;
     Commit.execute(connection)?;
     Ok(())
 }

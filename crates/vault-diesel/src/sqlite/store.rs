@@ -10,10 +10,10 @@ use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, unavailable};
 use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
-use crate::postgres::{DistributionError, QueuedCommand};
+use crate::postgres::DistributionError;
 use crate::rows::Operating;
 use crate::transaction::maintenance::health::ReadPage;
-use crate::transaction::work::{MovedWork, Reading, Single, Writing, outcome_of};
+use crate::transaction::work::{MovedWork, Reading, Writing, outcome_of};
 use crate::transaction::{Read, Transaction};
 use diesel::r2d2::Pool;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tracing::{Instrument as _, Span};
-use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::operation::{self, Access};
 use vault_core::port::{EventSink, StoreError};
@@ -152,24 +151,8 @@ impl Database for Sqlite {
         outcome_of::<Writing<T>>(work, classify)
     }
 
-    async fn write_together<A: QueuedCommand>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        let work = self.write(Box::new(Single::new(command)), writing::<Command<A>>()).await?;
-        outcome_of::<Single<A>>(work, classify)
-    }
-
     async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
         let work = self.read(organization, Box::new(Reading::new(query)), reading::<Q>()).await?;
-        outcome_of::<Reading<Q>>(work, classify)
-    }
-
-    /// Reads on the writer, whose page cache contains the pages it wrote last. A reader would have to decrypt them
-    /// again.
-    async fn answer_for_writing<Q: Read>(
-        &self,
-        _organization: Option<OrganizationId>,
-        query: Q,
-    ) -> Result<Q::Outcome, StoreError> {
-        let work = self.write(Box::new(Reading::new(query)), writing::<Q>()).await?;
         outcome_of::<Reading<Q>>(work, classify)
     }
 

@@ -2,6 +2,7 @@
 
 use super::severity::classify;
 use crate::failure::{Failure, Severity, fault};
+use crate::rows::Kept;
 use crate::transaction::End;
 use crate::transaction::work::MovedWork;
 use diesel::SqliteConnection;
@@ -40,9 +41,9 @@ impl Task {
     }
 
     /// Runs the task in the open transaction and stores its result. May be called again.
-    pub(super) fn run(&mut self, connection: &mut SqliteConnection) -> Ran {
+    pub(super) fn run(&mut self, connection: &mut SqliteConnection, kept: &Kept) -> Ran {
         let work = &mut self.work;
-        let run = AssertUnwindSafe(|| work.run(connection).now_or_never());
+        let run = AssertUnwindSafe(|| work.run(connection, kept).now_or_never());
         let (result, ran) = match catch_unwind(run) {
             Ok(Some(Ok(End::RollBack))) => (Ok(()), Ran::Undone),
             Ok(Some(Ok(End::Commit | End::Unchanged))) => (Ok(()), Ran::Kept),

@@ -2,7 +2,7 @@
 
 use crate::db::{Lock, Share, Tx, Unlocked, locked};
 use crate::failure::Failure;
-use crate::schema::{accounts, lookups, organization_keys, organizations, sessions};
+use crate::schema::{accounts, lookups, organizations, sessions};
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::result::QueryResult;
@@ -11,11 +11,10 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, try_join};
 use vault_core::account::{AccountState, ValidSessions};
 use vault_core::entity::Index;
-use vault_core::id::{KeyId, OrganizationId, SessionId};
+use vault_core::id::{OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, check_session};
 use vault_core::role::Role;
-use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 /// The columns of an account that authorize its sessions.
@@ -158,36 +157,6 @@ pub(crate) async fn authorize_and_lock_session(
 ) -> Result<(), Failure> {
     let facts = load_facts(tx, session, Share).await?;
     authorize_by(session, facts, now)
-}
-
-/// Authorizes a principal like [`authorize_and_lock`], and locks the organization key. Returns whether the key is active.
-pub(crate) async fn authorize_and_lock_with_key(
-    tx: &Tx<'_>,
-    principal: &Principal,
-    organization: OrganizationId,
-    key: KeyId,
-    now: Timestamp,
-) -> Result<bool, Failure> {
-    let state = organization_keys::table
-        .filter(organization_keys::organization_id.eq(organization.stored()))
-        .filter(organization_keys::id.eq(key.stored()))
-        .select(organization_keys::state);
-    let state: Option<Column<KeyState>> = match principal {
-        Principal::Session(session) => {
-            let facts = load_facts(tx, session, Share);
-            let (facts, state) = try_join!(facts, tx.first(locked(state, Share)))?;
-            authorize_by(session, facts, now)?;
-            state
-        }
-        Principal::Operator | Principal::Embedder(_) => {
-            authorize_and_lock(tx, principal, now).await?;
-            tx.first(locked(state, Share)).await?
-        }
-    };
-    match state {
-        Some(state) => Ok(state.decode("organization_keys", &key, "state")? == KeyState::Active),
-        None => Ok(false),
-    }
 }
 
 fn active(

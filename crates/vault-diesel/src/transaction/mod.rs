@@ -9,10 +9,8 @@
 //! integration.
 
 pub(crate) mod account;
-pub(crate) mod activation;
 pub(crate) mod audit;
 pub(crate) mod authorize;
-pub(crate) mod batch;
 pub(crate) mod credential;
 pub(crate) mod hourly;
 pub(crate) mod inspection;

@@ -1,20 +1,20 @@
 //! Transactions without their types: what runs them is compiled once for each database, and not once for each transaction.
 
-use super::batch::{Batch, run_one};
 use super::{End, Ended, Read, Transaction, run_in};
 use crate::db::OpenTx;
 use crate::failure::{Failure, Severity, fault};
+use crate::rows::Kept;
 use diesel::SqliteConnection;
 use diesel::result::Error as SqlError;
 use futures_util::future::BoxFuture;
 use std::any::Any;
-use vault_core::Command;
 use vault_core::port::StoreError;
 
 /// A transaction that keeps its outcome.
 pub(crate) trait Work<C>: Send {
-    /// Runs it on a connection with an open transaction. Run again, it replaces the outcome.
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>>;
+    /// Runs it on a connection with an open transaction. Run again, it replaces the outcome. Operations keep rows in `kept`
+    /// for those that follow in the transaction, and others forget them.
+    fn run<'a>(&'a mut self, connection: &'a mut C, kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>>;
 }
 
 /// Work that moves to another thread and back.
@@ -66,7 +66,8 @@ impl<T: Transaction> Writing<T> {
 }
 
 impl<C: OpenTx + Send, T: Transaction> Work<C> for Writing<T> {
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
+    fn run<'a>(&'a mut self, connection: &'a mut C, kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>> {
+        kept.forget();
         Box::pin(async move {
             let (outcome, end) = run_in(&connection.tx(), &self.transaction).await?;
             self.outcome = Some(outcome);
@@ -96,7 +97,7 @@ impl<Q: Read> Reading<Q> {
 }
 
 impl<C: OpenTx + Send, Q: Read> Work<C> for Reading<Q> {
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
+    fn run<'a>(&'a mut self, connection: &'a mut C, _kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>> {
         Box::pin(async move {
             self.outcome = Some(self.query.read(&connection.tx()).await?);
             Ok(End::Unchanged)
@@ -109,36 +110,6 @@ impl<Q: Read> Finished for Reading<Q> {
 
     fn outcome(self, _classify: fn(&SqlError) -> Severity) -> Result<Q::Outcome, StoreError> {
         kept(self.outcome)
-    }
-}
-
-/// One command that runs as a batch of one.
-pub(crate) struct Single<A: Batch> {
-    command: Command<A>,
-    outcome: Option<Result<A::Outcome, Failure>>,
-}
-
-impl<A: Batch> Single<A> {
-    pub(crate) const fn new(command: Command<A>) -> Self {
-        Self { command, outcome: None }
-    }
-}
-
-impl<C: OpenTx + Send, A: Batch> Work<C> for Single<A> {
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
-        Box::pin(async move {
-            let (outcome, end) = run_one(&connection.tx(), &self.command).await?;
-            self.outcome = Some(outcome);
-            Ok(end)
-        })
-    }
-}
-
-impl<A: Batch> Finished for Single<A> {
-    type Outcome = A::Outcome;
-
-    fn outcome(self, classify: fn(&SqlError) -> Severity) -> Result<A::Outcome, StoreError> {
-        kept(self.outcome)?.map_err(|failure| failure.into_store_error(classify))
     }
 }
 
@@ -156,7 +127,8 @@ impl<C, I, T> Calling<C, I, T> {
 }
 
 impl<C: Send, I: Send + Sync, T: Send> Work<C> for Calling<C, I, T> {
-    fn run<'a>(&'a mut self, connection: &'a mut C) -> BoxFuture<'a, Result<End, Failure>> {
+    fn run<'a>(&'a mut self, connection: &'a mut C, kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>> {
+        kept.forget();
         Box::pin(async move {
             let (outcome, end) = (self.call)(connection, &self.input).await?;
             self.outcome = Some(outcome);

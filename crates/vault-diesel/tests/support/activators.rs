@@ -3,9 +3,12 @@
 use super::world::{World, address, bytes};
 use std::sync::Arc;
 use uuid::Uuid;
-use vault_core::activation::{IssuedCredential, VendMode, VendedForm};
+use vault_core::activation::{
+    EndActivation, FetchCredentials, ForIntegration, IssueCredentials, IssuedCredential, NewActivation, VendMode,
+    VendedForm,
+};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::credential::DeleteCredential;
+use vault_core::credential::{DeleteCredential, SaveCredential};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     ChangeIntegration, CreateIntegration, DeleteIntegration, FindByToken, FoundIntegration, Integration,
@@ -13,12 +16,10 @@ use vault_core::integration::{
     Overlap,
 };
 use vault_core::namespace::{Namespace, SetFrozen};
-use vault_core::port::{
-    CredentialRepository, EndActivation, FetchCredentials, ForIntegration, IssueCredentials, NewActivation, RowStore,
-    SaveCredential,
-};
+use vault_core::port::RowStore;
 use vault_core::principal::Principal;
 use vault_core::{Command, Error};
+use vault_testkit::commands::CredentialCommands as _;
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
@@ -72,7 +73,7 @@ impl World {
     }
 
     /// Saves a credential that can be activated.
-    pub(crate) async fn save_activated<S: CredentialRepository>(&self, store: &S) -> SaveCredential {
+    pub(crate) async fn save_activated<S: RowStore + 'static>(&self, store: &Arc<S>) -> SaveCredential {
         let mut save = self.save();
         save.payload.namespace = activated();
         store.save_credential(save.clone()).await.unwrap();

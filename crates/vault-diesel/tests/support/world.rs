@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::account::{AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, ListCredentials, VersionList};
+use vault_core::credential::{
+    ChangeCredential, CredentialChange, CredentialType, ListCredentials, NewVersion, SaveCredential, VersionList,
+};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
@@ -17,10 +19,7 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountRepository, ChangeCredential, CreateAccount, CredentialChange, KeyedDigester, NewVersion, RowStore,
-    SaveCredential, StoredCredential, StoredMetadata,
-};
+use vault_core::port::{AccountRepository, CreateAccount, KeyedDigester, RowStore, StoredCredential, StoredMetadata};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
@@ -336,8 +335,18 @@ impl World {
         };
         let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
         let code = Digest::from_bytes([6; 32]);
-        let payload =
-            ChangeCredential { organization, id, revision, change, listed, description: None, code, expires_at: None };
+        let payload = ChangeCredential {
+            organization,
+            id,
+            revision,
+            change,
+            listed,
+            description: None,
+            code,
+            expires_at: None,
+            action: AuditAction::CredentialReplaced,
+            changes: Vec::new(),
+        };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
         Command { principal: self.principal(), now: self.now(), audit, payload }

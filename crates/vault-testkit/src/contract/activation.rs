@@ -4,18 +4,19 @@ use super::ContractStore;
 use super::activators::{ACTIVATION_SECONDS, set_state};
 use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use vault_core::Refusal;
-use vault_core::activation::{Activation, VendMode};
+use vault_core::activation::{
+    AbortActivation, Activation, FetchCredentials, FetchedCredential, ForIntegration, ListActivations, VendMode,
+};
 use vault_core::audit::AuditAction;
+use vault_core::credential::CredentialChange;
 use vault_core::id::ActivationId;
 use vault_core::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    AbortActivation, CredentialChange, FetchCredentials, FetchedCredential, ForIntegration, IdGenerator,
-    ListActivations,
-};
+use vault_core::port::IdGenerator;
 use vault_core::principal::Denial;
 
 /// A token finds its integration, and whether its organization is active; after deletion, and from another

@@ -2,11 +2,15 @@
 
 use super::tools::{Settled as _, namespace, request_digest};
 use super::world::{NO_LIMIT, World};
+use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeDigester;
 use uuid::Uuid;
-use vault_core::activation::{Activation, IssuedCredential, VendMode, VendedForm};
+use vault_core::activation::{
+    Activation, EndActivation, FetchCredentials, FetchedCredential, FindActivation, ForIntegration, IssueCredentials,
+    IssuedCredential, ListActivations, NewActivation, VendMode, VendedForm,
+};
 use vault_core::audit::AuditAction;
-use vault_core::credential::VersionList;
+use vault_core::credential::{ChangeCredential, CredentialChange, SaveCredential, VersionList};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, IssuerId};
 use vault_core::identity::{ClaimPattern, ClaimPointer, IssuerName, Trust, TrustId, Trusts};
@@ -16,11 +20,7 @@ use vault_core::integration::{
     ListIntegrations, ManagedBy, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::namespace::{ListNamespaces, SetFrozen};
-use vault_core::port::{
-    ChangeCredential, CredentialChange, EndActivation, FetchCredentials, FetchedCredential, FindActivation,
-    ForIntegration, IdGenerator, IssueCredentials, KeyedDigester, ListActivations, NewActivation, SaveCredential,
-    StoredMetadata,
-};
+use vault_core::port::{IdGenerator, KeyedDigester, StoredMetadata};
 use vault_core::principal::{Principal, Scope};
 use vault_core::{Command, Refusal};
 
@@ -237,8 +237,20 @@ impl World<'_> {
     ) {
         let (organization, expires_at) = (self.organization, None);
         let (listed, code) = (change.listed_after(1, &VersionList::default()), request_digest("changed"));
-        let payload = ChangeCredential { organization, id, revision, change, listed, description, code, expires_at };
-        let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, payload);
+        let (action, changes) = (AuditAction::CredentialReplaced, Vec::new());
+        let payload = ChangeCredential {
+            organization,
+            id,
+            revision,
+            change,
+            listed,
+            description,
+            code,
+            expires_at,
+            action,
+            changes,
+        };
+        let command = self.command(&self.embedder(), action, payload);
         self.store.change_credential(command).await.unwrap();
     }
 

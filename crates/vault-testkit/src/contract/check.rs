@@ -5,8 +5,10 @@ use super::ContractStore;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
-use vault_core::credential::{ClaimChecks, DueCheck, LastCheck, RecordActivated, RecordCheck, VersionKey};
-use vault_core::port::CredentialChange;
+use vault_core::credential::{
+    ClaimChecks, CredentialChange, DueCheck, LastCheck, RecordActivated, RecordCheck, VersionKey,
+};
+
 use vault_core::principal::Principal;
 
 impl World<'_> {

@@ -4,6 +4,7 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::{Settled, evaluated, namespace, race, request_digest, with};
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;

@@ -4,21 +4,23 @@ use super::activators::ACTIVATION_SECONDS;
 use super::tools::{Settled as _, with};
 use super::world::World;
 use super::{ContractStore, audit};
+use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeAuditSealer;
 use futures_util::future::join_all;
 use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses,
-    MatchCredential, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, EXPIRING_SECONDS, HealthState, LastCheck,
+    ListHolders, ListUses, MatchCredential, NewVersion, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS,
+    UsePosition, VersionKey,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};
 use vault_core::namespace::Namespace;
-use vault_core::port::{AuditSealer, CredentialChange, Expired, IdGenerator, NewVersion};
+use vault_core::port::{AuditSealer, Expired, IdGenerator};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};

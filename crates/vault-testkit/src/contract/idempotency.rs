@@ -3,13 +3,14 @@
 use super::ContractStore;
 use super::tools::{Settled, race, request_digest, with};
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::FindRequest;
+use vault_core::credential::{FindRequest, SaveCredential};
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{Idempotency, SaveCredential};
+use vault_core::port::Idempotency;
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Command, Error, Refusal};
 

@@ -4,6 +4,7 @@
 use super::ContractStore;
 use super::tools::{namespace, paged, request_digest};
 use super::world::{World, undescribed};
+use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeAuditSealer;
 use std::collections::HashSet;
 use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};

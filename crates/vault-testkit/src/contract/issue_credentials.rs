@@ -5,12 +5,14 @@ use super::activation::live;
 use super::activators::ACTIVATION_SECONDS;
 use super::tools::{namespace, with};
 use super::world::{World, undescribed};
+use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
-use vault_core::activation::{Activation, IssuanceRefusal, VendRule, VendedForm};
+use vault_core::activation::{Activation, IssuanceRefusal, IssueCredentials, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
+use vault_core::credential::CredentialChange;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialChange, IssueCredentials, StoredMetadata};
+use vault_core::port::StoredMetadata;
 
 /// Issuing credentials is recorded once, and the activation stays active.
 pub async fn issuance_is_recorded(suite: &dyn ContractStore) {

@@ -3,14 +3,15 @@
 use super::ContractStore;
 use super::tools::{Settled as _, blob, paged, request_digest, with};
 use super::world::{World, undescribed};
+use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ListCredentials, ListPosition, MatchCredential};
+use vault_core::credential::{ChangeCredential, CredentialChange, ListCredentials, ListPosition, MatchCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
-use vault_core::port::{ChangeCredential, CredentialChange, StoredMetadata, StoredVersions};
+use vault_core::port::{StoredMetadata, StoredVersions};
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
@@ -48,6 +49,8 @@ impl World<'_> {
             description: Some(description),
             code: request_digest("described"),
             expires_at: Some(self.now()),
+            action: AuditAction::CredentialDescribed,
+            changes: Vec::new(),
         };
         self.command(principal, AuditAction::CredentialDescribed, payload)
     }

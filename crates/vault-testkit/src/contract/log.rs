@@ -4,10 +4,12 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::namespace;
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use vault_core::activation::Purpose;
 use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use vault_core::credential::CredentialChange;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
-use vault_core::port::{CredentialChange, IdGenerator};
+use vault_core::port::IdGenerator;
 
 /// Entries of every kind of actor and subject are appended, with a note and without.
 pub async fn entries_are_appended(suite: &dyn ContractStore) {

@@ -3,6 +3,7 @@
 use super::ContractStore;
 use super::tools::{Settled as _, request_digest, with};
 use super::world::{Holder, World};
+use crate::commands::CredentialCommands as _;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
 use vault_core::credential::ListCredentials;

@@ -7,6 +7,7 @@
 use super::ContractStore;
 use super::tools::{request_digest, with};
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
@@ -19,10 +20,10 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{DeleteCredential, VersionList};
+use vault_core::credential::{ChangeCredential, CredentialChange, DeleteCredential, VersionList};
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{ChangeCredential, CredentialChange, IdGenerator, Idempotency, ReserveKeyUses};
+use vault_core::port::{IdGenerator, Idempotency, ReserveKeyUses};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::{Error, Refusal};
@@ -440,6 +441,8 @@ impl<'a> Clients<'a> {
                     description: None,
                     code: request_digest("changed"),
                     expires_at: None,
+                    action: AuditAction::CredentialReplaced,
+                    changes: Vec::new(),
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);
                 Box::pin(async move { Ok(Raw::Number(store.change_credential(command).await?)) })

@@ -8,6 +8,7 @@ use super::idempotency::keyed;
 use super::own_account::pend;
 use super::tools::{race, with};
 use super::world::{SESSION_SECONDS, World};
+use crate::commands::CredentialCommands as _;
 use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;

@@ -4,6 +4,7 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::tools::Settled as _;
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 

@@ -8,6 +8,7 @@ use super::tools::{Conclusion, address, evaluated, is_unknown_account, namespace
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
+use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeDigester;
 use crate::memory::MemoryStore;
 use crate::strategy::{VaultCommand, vault_command};

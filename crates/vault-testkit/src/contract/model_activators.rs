@@ -5,10 +5,12 @@ use super::activators::set_state;
 use super::model::{Difference, numbered, pick, same};
 use super::tools::{evaluated, with};
 use super::world::World;
+use crate::commands::CredentialCommands as _;
 use crate::strategy::ActivatorCommand;
 use std::fmt::Debug;
 use std::sync::Arc;
 use vault_core::Error;
+use vault_core::activation::AbortActivation;
 use vault_core::audit::AuditAction;
 use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
@@ -17,7 +19,7 @@ use vault_core::integration::{
 };
 use vault_core::namespace::{Namespace, SetFrozen};
 use vault_core::operation::Operation;
-use vault_core::port::AbortActivation;
+
 use vault_core::principal::{Principal, Scope};
 
 /// Maximum number of credentials in a namespace and of active activations of an integration. Low, so that histories

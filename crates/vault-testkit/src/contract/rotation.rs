@@ -3,12 +3,14 @@
 use super::ContractStore;
 use super::tools::{Settled as _, blob, paged, race, request_digest, with};
 use super::world::{World, unchanged_keys, undescribed};
+use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::credential::{ChangeCredential, CredentialChange, NewVersion};
 use vault_core::id::{CredentialId, KeyId, VersionId};
 use vault_core::port::{
-    ChangeCredential, CredentialChange, DestroyOrganizationKey, FindSealed, IdGenerator, KeyDestruction, MoveSealed,
-    NewVersion, SealedContent, SealedCount, SealedPart, SealedRow, StoredMetadata, StoredVersions,
+    DestroyOrganizationKey, FindSealed, IdGenerator, KeyDestruction, MoveSealed, SealedContent, SealedCount,
+    SealedPart, SealedRow, StoredMetadata, StoredVersions,
 };
 use vault_core::principal::Principal;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
@@ -78,6 +80,8 @@ impl World<'_> {
             description,
             code: request_digest("changed"),
             expires_at: None,
+            action: AuditAction::CredentialReplaced,
+            changes: Vec::new(),
         };
         self.command(principal, AuditAction::CredentialReplaced, payload)
     }

@@ -4,6 +4,7 @@ use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::Settled;
 use super::world::{SESSION_SECONDS, World};
+use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vault_core::account::AccountState;

@@ -5,13 +5,16 @@ use super::tools::{
 };
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
+use crate::commands::CredentialCommands as _;
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ShowCredential, VersionRecord};
+use vault_core::credential::{
+    CredentialType, DeleteCredential, ListCredentials, SaveCredential, ShowCredential, VersionRecord,
+};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -30,7 +33,7 @@ use vault_core::organization::{
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AuditSealer, ChangeAccount, Clock, CreateAccount, Expired, IdGenerator, KeyedDigester,
-    ReplaceOrganizationKey, RowStore, SaveCredential, StoredCredential, StoredMetadata,
+    ReplaceOrganizationKey, RowStore, StoredCredential, StoredMetadata,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;

@@ -1,109 +1,60 @@
 //! Credentials.
 
+use super::State;
 use super::row::{CredentialRow, IdempotencyRow, VersionRow};
-use super::{Answer, MemoryStore, State};
-use async_trait::async_trait;
 use std::collections::BTreeMap;
-use vault_core::Command;
-use vault_core::credential::Superseded;
-use vault_core::decision::{
-    Authorized, ChangeEffects, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts,
-    VersionEffect, decide_changes, decide_saves,
-};
+use vault_core::credential::{ChangeEffects, EarlierRequest, NewVersion, SaveCredential, Superseded, VersionEffect};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{
-    ChangeCredential, CredentialRepository, Find, Idempotency, NewVersion, PreviousVersion, SaveCredential, StoreError,
-    StoredCredential, StoredMetadata, StoredVersion, StoredVersions,
-};
+use vault_core::port::{Idempotency, PreviousVersion, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
-#[async_trait]
-impl CredentialRepository for MemoryStore {
-    async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
-        Ok(self.decide_authorized(command, save)??)
-    }
-
-    async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.decide(|state| {
-            state.authorize(&query.principal, query.now)?;
-            Ok(state.credentials.get(&(query.of, query.key)).map(CredentialRow::versions))
-        })?
-    }
-
-    async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
-        Ok(self.decide_authorized(command, change)??)
-    }
-}
-
-fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<CredentialId> {
-    let save = &command.payload;
-    let organization = save.organization;
-    let facts = SaveFacts {
-        credentials: i64::try_from(state.credentials_of(organization).count()).ok(),
-        earlier: state.earlier(organization, save.idempotency.as_ref()),
-    };
-    let key_active = state.active_key(organization) == Some(save.sealed.key);
-    let outcome = decide_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
-    if outcome.effects().is_some() {
-        let Command { now, audit, payload, .. } = command;
-        let SaveCredential {
-            id, version, listed, kind, namespace, sealed, description, code, expires_at, check, ..
-        } = payload;
-        state.remember(organization, payload.idempotency, (id, version), now);
+impl State {
+    pub(super) fn insert_credential(&mut self, save: &SaveCredential, now: Timestamp) {
+        let SaveCredential { organization, id, version, kind, sealed, description, idempotency, .. } = save.clone();
+        self.remember(organization, idempotency, (id, version), now);
         let stored = StoredCredential {
             id,
             kind,
-            namespace,
+            namespace: save.namespace.clone(),
             version,
             created_at: now,
             updated_at: now,
             revision: 1,
             staged: None,
             highest: version,
-            listed,
+            listed: save.listed.clone(),
             previous: None,
-            expires_at,
+            expires_at: save.expires_at,
             vend: description.vend,
-            code,
+            code: save.code,
             metadata: description.metadata,
-            check,
+            check: save.check,
             last_activated_at: None,
             key: sealed.key,
             information: sealed.information.clone(),
         };
         let (labels, others) = (description.labels, BTreeMap::new());
         let row = CredentialRow { stored, sealed, labels, version_created_at: now, others };
-        state.credentials.insert((organization, id), row);
-        state.audit.push(audit);
+        self.credentials.insert((organization, id), row);
     }
-    outcome.into_answer()
-}
 
-fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> {
-    let (payload, now) = (&command.payload, command.now);
-    let (organization, id) = (payload.organization, payload.id);
-    let idempotency = payload.new_version().and_then(|version| version.idempotency.clone());
-    let row = state.credentials.get(&(organization, id));
-    let facts = ChangeFacts {
-        credentials: row.map(|row| (id, row.facts())).into_iter().collect(),
-        earlier: state.earlier(organization, idempotency.as_ref()),
-    };
-    let key_active = payload.sealing_key().is_none_or(|key| state.active_key(organization) == Some(key));
-    let outcome = decide_changes(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
-    if let (Outcome::Done { answer, effects }, Some(row)) = (&outcome, state.credentials.get_mut(&(organization, id))) {
-        row.change(effects, now);
-        if let Some(StoredMetadata { metadata, labels, vend }) = &payload.description {
+    pub(super) fn change_credential(&mut self, effects: &ChangeEffects<'_>) {
+        let ChangeEffects { change, at, .. } = effects;
+        let place = (change.organization, change.id);
+        let row = self.credentials.get_mut(&place).expect("it was read in this transaction");
+        row.change(effects);
+        if let Some(StoredMetadata { metadata, labels, vend }) = &change.description {
             (row.stored.metadata, row.labels, row.stored.vend) = (metadata.clone(), labels.clone(), *vend);
         }
-        row.stored.listed = payload.listed.clone();
-        row.stored.code = payload.code;
-        row.stored.expires_at = payload.expires_at;
-        row.stored.updated_at = now;
-        state.remember(organization, idempotency, (id, *answer), now);
-        state.audit.push(command.audit.clone());
+        row.stored.listed = change.listed.clone();
+        row.stored.code = change.code;
+        row.stored.expires_at = change.expires_at;
+        row.stored.updated_at = *at;
+        if let Some(new) = change.new_version() {
+            self.remember(change.organization, new.idempotency.clone(), (change.id, new.number), *at);
+        }
     }
-    outcome.into_answer()
 }
 
 impl CredentialRow {
@@ -116,17 +67,8 @@ impl CredentialRow {
         }
     }
 
-    fn facts(&self) -> CredentialFacts {
-        CredentialFacts {
-            revision: self.stored.revision,
-            version: self.stored.version,
-            staged: self.stored.staged,
-            highest: self.stored.highest,
-            metadata_key: self.stored.metadata.as_ref().map(|metadata| metadata.key),
-        }
-    }
-
-    fn change(&mut self, effects: &ChangeEffects<'_>, now: Timestamp) {
+    fn change(&mut self, effects: &ChangeEffects<'_>) {
+        let now = effects.at;
         match effects.version {
             VersionEffect::Keep => {}
             VersionEffect::Stage(new) => {
@@ -232,16 +174,6 @@ impl State {
     ) -> Option<EarlierRequest> {
         let place = (organization, idempotency.account, idempotency.key.clone());
         self.idempotency.get(&place).map(|row| row.request)
-    }
-
-    fn earlier(&self, organization: OrganizationId, idempotency: Option<&Idempotency>) -> EarlierRequests {
-        let mut earlier = EarlierRequests::default();
-        if let Some(idempotency) = idempotency
-            && let Some(request) = self.earlier_request(organization, idempotency)
-        {
-            earlier.insert(idempotency.account, idempotency.key.clone(), request);
-        }
-        earlier
     }
 
     pub(super) fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {

@@ -3,13 +3,14 @@
 use super::MemoryStore;
 use crate::clock::lock;
 use async_trait::async_trait;
+use vault_core::activation::FetchedCredential;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::entity::EntityKey;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    FetchedCredential, Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject,
-    StoreError, StoredRowKey, WholeCredential,
+    Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError,
+    StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
-use vault_core::credential::{LastCheck, Superseded};
-use vault_core::decision::EarlierRequest;
+use vault_core::credential::{EarlierRequest, LastCheck, Superseded};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};

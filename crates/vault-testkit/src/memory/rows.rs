@@ -1,7 +1,7 @@
 //! The rows of operations.
 
 use super::row::{CheckRow, CredentialRow};
-use super::{MemoryStore, State};
+use super::{Defect, MemoryStore, State};
 use crate::clock::lock;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
@@ -11,13 +11,11 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
-use vault_core::activation::Activation;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, CheckRound, CredentialUse, DueCheck, Holder, LastCheck, ListCredentials, ListUses, ListedRows,
-    VersionKey,
+    CHECK_AGAIN_SECONDS, ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
+    ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
 };
-use vault_core::decision::EarlierRequest;
 use vault_core::digest::LookupDigests;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
@@ -27,9 +25,9 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ActivationRows, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
-    LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError,
-    StoredCredential, StoredVersions,
+    AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency, LookupRow, NamePosition,
+    NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential,
+    StoredVersions,
 };
 use vault_core::principal::{SessionFacts, SessionPrincipal};
 use vault_core::sealed::{Blob, OrganizationKeys};
@@ -40,6 +38,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 /// The rows of one transaction.
 pub(super) struct MemoryRows<'a> {
     state: Mutex<&'a mut State>,
+    defect: Option<Defect>,
     trail: &'a [SealedAuditRecord],
 }
 
@@ -77,7 +76,7 @@ impl RowStore for MemoryStore {
     async fn submit(&self, mut work: Box<dyn Work>) -> Result<Box<dyn Work>, StoreError> {
         self.decide_with(|state, trail| {
             let before = state.clone();
-            let rows = MemoryRows { state: Mutex::new(state), trail };
+            let rows = MemoryRows { state: Mutex::new(state), defect: self.defect, trail };
             let ran = work.run(&rows).now_or_never();
             if !matches!(ran, Some(Ok(End::Commit))) {
                 *state = before;
@@ -265,6 +264,11 @@ impl AuthorityRows for MemoryRows<'_> {
 }
 
 impl OrganizationRows for MemoryRows<'_> {
+    fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool> {
+        let is_active = self.state().active_key(organization) == Some(key);
+        done(is_active || self.defect == Some(Defect::AnyKeyIsActive))
+    }
+
     fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
         self.state().organization_keys.insert(organization, keys.clone());
         done(())
@@ -355,6 +359,32 @@ impl CredentialRows for MemoryRows<'_> {
         done(ListedRows { rows, searched_to: None })
     }
 
+    fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64> {
+        let count = self.state().credentials_of(organization).count();
+        let count = if self.defect == Some(Defect::CountsLess) { count.saturating_sub(1) } else { count };
+        done(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+
+    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()> {
+        self.state().insert_credential(save, at);
+        done(())
+    }
+
+    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()> {
+        let mut effects = *effects;
+        if self.defect == Some(Defect::KeepsVersions) {
+            effects.destroyed = &[];
+        }
+        let place = (effects.change.organization, effects.change.id);
+        let mut state = self.state();
+        let labels = state.credentials.get(&place).map(|row| row.labels.clone());
+        state.change_credential(&effects);
+        if self.defect == Some(Defect::KeepsLabels) {
+            state.credentials.entry(place).and_modify(|row| row.labels = labels.unwrap_or_default());
+        }
+        done(())
+    }
+
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
         let (mut state, place) = (self.state(), (organization, id));
         state.credentials.remove(&place);
@@ -368,7 +398,8 @@ impl CredentialRows for MemoryRows<'_> {
         organization: OrganizationId,
         idempotency: &Idempotency,
     ) -> Reply<'_, Option<EarlierRequest>> {
-        done(self.state().earlier_request(organization, idempotency))
+        let earlier = self.state().earlier_request(organization, idempotency);
+        done(earlier.filter(|_| self.defect != Some(Defect::ForgetsRequests)))
     }
 
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {
@@ -501,14 +532,6 @@ impl CredentialRows for MemoryRows<'_> {
     }
 }
 
-impl ActivationRows for MemoryRows<'_> {
-    fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()> {
-        let of_it = |row: &Activation| (row.organization, row.integration) == (organization, integration);
-        self.state().activations.retain(|_, row| !of_it(row));
-        done(())
-    }
-}
-
 impl AuditRows for MemoryRows<'_> {
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
         self.state().audit.push(entry.clone());
@@ -563,10 +586,5 @@ impl State {
     fn entities_of(&self, organization: OrganizationId, kind: Kind) -> impl Iterator<Item = &EntityRow> {
         let is_its = move |row: &&EntityRow| (row.key.organization, row.key.kind) == (organization, kind);
         self.entities.values().filter(is_its)
-    }
-
-    pub(super) fn is_frozen(&self, organization: OrganizationId, namespace: &Namespace) -> bool {
-        let place = (organization, Index::FrozenNamespace.as_str(), namespace.as_str().to_owned());
-        self.lookups.contains_key(&place)
     }
 }

@@ -4,8 +4,8 @@
 use super::open::{Occasion, Opened, Opening};
 use super::{Activations, CONCURRENT, RESTARTS, contended};
 use crate::activation::{
-    Activated, ActivatedCredential, ActivationTtl, IssuanceRefusal, IssuedCredential, Purpose, VendMode, Vended,
-    VendedForm, allows_short,
+    Activated, ActivatedCredential, ActivationTtl, FindActivation, IssuanceRefusal, IssueCredentials, IssuedCredential,
+    NewActivation, Purpose, VendMode, Vended, VendedForm, allows_short,
 };
 use crate::audit::{AuditAction, Subject};
 use crate::check::CheckReason;
@@ -14,7 +14,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, FindActivation, IssueCredentials, NewActivation, ShortLived, StoreError, VendOrder};
+use crate::port::{Event, ShortLived, VendOrder};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -96,7 +96,7 @@ impl Activations {
     /// - [`Refusal::NamespaceNotAllowed`], [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`],
     ///   [`Refusal::NamespaceTooLarge`], [`Refusal::TooManyLive`] or [`Refusal::NotVended`]: the activation is refused.
     /// - [`Refusal::NotFound`]: the integration itself ended the activation in the meantime.
-    /// - [`StoreError::Unavailable`]: the store is unavailable, or three restarts failed.
+    /// - [`StoreError::Unavailable`](crate::port::StoreError::Unavailable): the store is unavailable, or three restarts failed.
     pub async fn activate(
         &self,
         principal: &IntegrationPrincipal,
@@ -140,7 +140,7 @@ impl Activations {
         principal: &IntegrationPrincipal,
         wanted: &Wanted<'_>,
         restarts: usize,
-    ) -> Result<Attempt, StoreError> {
+    ) -> Result<Attempt, Error> {
         let now = self.environment.now();
         let ends = |ttl: ActivationTtl| {
             let end = now.plus_seconds(ttl.as_seconds().into());
@@ -156,7 +156,7 @@ impl Activations {
             }
             Wanted::Renewal(RenewalRequest { activation, ttl }) => {
                 let (principal, activation) = (principal.clone(), *activation);
-                let found = self.store.find_activation(FindActivation { principal, activation, now }).await?;
+                let found = self.by_system(FindActivation { principal, activation, now }).await?;
                 let Some(found) = found else { return Ok(Attempt::Failed(Refusal::NotFound.into())) };
                 let occasion = Occasion::Renewal(activation);
                 let opening = Opening { namespace: found.namespace, purpose: None, occasion };
@@ -198,7 +198,7 @@ impl Activations {
         opening: &Opening,
         (activation, expires_at): (ActivationId, Timestamp),
         credentials: &[ActivatedCredential],
-    ) -> Result<Option<IssuanceRefusal>, StoreError> {
+    ) -> Result<Option<IssuanceRefusal>, Error> {
         let issued_credentials: Vec<_> = credentials.iter().map(ActivatedCredential::issued_credentials).collect();
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));
@@ -216,7 +216,7 @@ impl Activations {
         let action = if renewal { AuditAction::ActivationRenewed } else { AuditAction::NamespaceActivated };
         let command = self.command(principal, action, subject, note, payload);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.payload.refused));
-        let outcome = self.store.issue_credentials(command).await?;
+        let outcome = self.by_system(command).await?;
         self.environment.emit(if outcome.is_none() { activated } else { failed });
         Ok(outcome)
     }
@@ -227,7 +227,7 @@ impl Activations {
         principal: &IntegrationPrincipal,
         opening: &Opening,
         refusal: IssuanceRefusal,
-    ) -> Result<Attempt, StoreError> {
+    ) -> Result<Attempt, Error> {
         Ok(match refusal {
             IssuanceRefusal::Denied(refusal) => match self.after_refusal(principal, refusal).await {
                 Ok(renewed) => Attempt::Again(renewed),

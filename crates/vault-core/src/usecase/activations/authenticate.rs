@@ -9,7 +9,7 @@ use crate::integration::{
     FindByToken, FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationToken, StoredIntegration,
 };
 use crate::network::Network;
-use crate::port::{Event, StoreError};
+use crate::port::Event;
 use crate::principal::{Denial, Principal};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -52,16 +52,16 @@ impl Activations {
         Denial::Integration(refusal).into()
     }
 
-    /// Returns what follows from an `error` of the store: the integration verified again if its row was changed,
+    /// Returns what follows from an `error` of an operation: the integration verified again if its row was changed,
     /// otherwise an error, which is counted.
     pub(super) async fn after(
         &self,
         principal: &IntegrationPrincipal,
-        error: StoreError,
+        error: Error,
     ) -> Result<IntegrationPrincipal, Error> {
         match error {
-            StoreError::Denied(Denial::Integration(refusal)) => self.after_refusal(principal, refusal).await,
-            error => Err(error.into()),
+            Error::Denied(Denial::Integration(refusal)) => self.after_refusal(principal, refusal).await,
+            error => Err(error),
         }
     }
 

@@ -24,7 +24,7 @@ use workload::FetchLocks;
 pub(super) use check::authenticates;
 
 use super::{AuditTally, Environment};
-use crate::activation::DEFAULT_LIVE_LIMIT;
+use crate::activation::{DEFAULT_LIVE_LIMIT, ForIntegration};
 use crate::audit::{
     Actor, Affected, AuditAction, AuditChange, AuditNote, ChangedField, Origin, SealedAuditRecord, Subject,
 };
@@ -33,9 +33,7 @@ use crate::error::Error;
 use crate::federation::ClosedTrusts;
 use crate::integration::IntegrationPrincipal;
 use crate::operation::Operations;
-use crate::port::{
-    ActivationStore, CredentialVendor, ForIntegration, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError,
-};
+use crate::port::{AuditLog, CredentialVendor, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError};
 use std::sync::Arc;
 
 /// Maximum number of restarts because the integration or a credential changed concurrently.
@@ -49,7 +47,7 @@ const CONCURRENT: usize = 16;
 pub struct Activations {
     environment: Environment,
     tally: Arc<AuditTally>,
-    store: Arc<dyn ActivationStore>,
+    log: Arc<dyn AuditLog>,
     operations: Operations,
     opener: Arc<dyn Opener>,
     digester: Arc<dyn KeyedDigester>,
@@ -67,14 +65,14 @@ impl Activations {
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
-        store: Arc<dyn ActivationStore>,
+        log: Arc<dyn AuditLog>,
         operations: Operations,
         opener: Arc<dyn Opener>,
     ) -> Self {
         Self {
             environment,
             tally,
-            store,
+            log,
             digester: Arc::clone(&operations.digester),
             operations,
             opener,

@@ -1,17 +1,17 @@
 //! Decryption of a namespace's credentials for an integration, shared by activations, renewals and checks.
 
 use super::Activations;
-use crate::activation::{IssuedCredential, MAX_CREDENTIALS, Purpose, VendRule};
+use crate::activation::{
+    AbortActivation, FetchCredentials, FetchedCredential, IssuedCredential, MAX_CREDENTIALS, NewActivation, Purpose,
+    VendRule,
+};
 use crate::audit::{AuditAction, AuditNote, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{
-    AbortActivation, CredentialContext, Event, FetchCredentials, FetchedCredential, NewActivation, SealError,
-    StoreError,
-};
+use crate::port::{CredentialContext, Event, SealError};
 use crate::time::Timestamp;
 use crate::usecase::sound_under_known_keys;
 
@@ -56,15 +56,15 @@ pub(super) struct Opened {
 }
 
 impl Activations {
-    /// Decrypts the credentials into memory, after their activation was recorded. Returns errors of the store
-    /// unchanged, because the integration may have to be verified again. The same applies to [`SealError::UnknownKey`]
+    /// Decrypts the credentials into memory, after their activation was recorded. Returns errors of its
+    /// operations unchanged, because the integration may have to be verified again. The same applies to [`SealError::UnknownKey`]
     /// before the first restart.
     pub(super) async fn open(
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
         restarts: usize,
-    ) -> Result<Result<Vec<Opened>, Error>, StoreError> {
+    ) -> Result<Result<Vec<Opened>, Error>, Error> {
         if !principal.patterns.allow(&opening.namespace) {
             // Check this before any lookup that could disclose whether the namespace exists.
             self.record_refusal(principal, opening, AuditAction::ActivationRefusedOutside).await?;
@@ -72,7 +72,12 @@ impl Activations {
         }
         let taken = match self.take(principal, opening).await {
             Ok(taken) => taken,
-            Err(StoreError::Refused(refusal)) => {
+            Err(Error::Refused(
+                refusal @ (Refusal::Frozen
+                | Refusal::NamespaceEmpty
+                | Refusal::NamespaceTooLarge
+                | Refusal::TooManyLive),
+            )) => {
                 let frozen = refusal == Refusal::Frozen;
                 let action = if frozen { AuditAction::ActivationRefusedFrozen } else { AuditAction::ActivationRefused };
                 self.record_refusal(principal, opening, action).await?;
@@ -127,26 +132,22 @@ impl Activations {
         opening: &Opening,
         failed: CredentialId,
         left: Vec<IssuedCredential>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         let note = opening.note(principal, left);
         let audit = self.record(principal, opening.occasion.failure(), Subject::Credential(failed), note);
         let recorded = Event::recorded(&audit);
         match &opening.occasion {
             Occasion::Begin(activation) => {
                 let (organization, activation) = (principal.organization, activation.id);
-                self.store.abort_activation(AbortActivation { organization, activation, audit }).await?;
+                self.by_system(AbortActivation { organization, activation, audit }).await?;
             }
-            Occasion::Renewal(_) | Occasion::Check => self.store.append(vec![audit]).await?,
+            Occasion::Renewal(_) | Occasion::Check => self.log.append(vec![audit]).await?,
         }
         self.environment.emit(recorded);
         Ok(())
     }
 
-    async fn take(
-        &self,
-        principal: &IntegrationPrincipal,
-        opening: &Opening,
-    ) -> Result<Vec<FetchedCredential>, StoreError> {
+    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<FetchedCredential>, Error> {
         let (action, subject, activation) = match &opening.occasion {
             Occasion::Begin(new) => (AuditAction::ActivationStarted, Subject::Activation(new.id), Some(new.clone())),
             Occasion::Renewal(id) => (AuditAction::ActivationRenewalStarted, Subject::Activation(*id), None),
@@ -157,7 +158,7 @@ impl Activations {
         let note = opening.note(principal, Vec::new());
         let command = self.command(principal, action, subject, note, payload);
         let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
-        let taken = self.store.fetch_credentials(command).await?;
+        let taken = self.by_system(command).await?;
         // The event of an activation is emitted only at its end, whether it succeeds or not.
         if let Some(checked) = checked {
             self.environment.emit(checked);
@@ -171,11 +172,11 @@ impl Activations {
         principal: &IntegrationPrincipal,
         opening: &Opening,
         action: AuditAction,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), Error> {
         let subject = Subject::Integration(principal.integration);
         let audit = self.record(principal, action, subject, opening.note(principal, Vec::new()));
         let refused = Event::recorded(&audit);
-        self.store.append(vec![audit]).await?;
+        self.log.append(vec![audit]).await?;
         self.environment.emit(refused);
         Ok(())
     }

@@ -1,14 +1,14 @@
 //! List and end of an integration's own activations.
 
 use super::{Activations, RESTARTS, contended};
-use crate::activation::Activation;
+use crate::activation::{Activation, EndActivation, ListActivations};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::command::Command;
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::ActivationId;
 use crate::integration::IntegrationPrincipal;
-use crate::port::{EndActivation, Event, ListActivations};
+use crate::port::Event;
 use crate::principal::Scope;
 
 impl Activations {
@@ -30,7 +30,7 @@ impl Activations {
                 limit: page.rows(),
                 now: self.environment.now(),
             };
-            let activations = match self.store.list_activations(query).await {
+            let activations = match self.by_system(query).await {
                 Ok(activations) => activations,
                 Err(error) => {
                     principal = self.after(&principal, error).await?;
@@ -68,7 +68,7 @@ impl Activations {
             let audit = self.environment.record(now, organization, actor, AuditAction::ActivationEnded, subject);
             let command = Command { principal: principal.clone(), now, audit, payload: EndActivation { activation } };
             let ended = Event::recorded(&command.audit);
-            match self.store.end_activation(command).await {
+            match self.by_system(command).await {
                 Ok(true) => {
                     self.environment.emit(ended);
                     return Ok(());

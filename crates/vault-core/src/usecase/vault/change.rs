@@ -3,14 +3,17 @@
 use super::Vault;
 use super::reading::Reading;
 use crate::activation::VendRule;
-use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
-use crate::credential::{CredentialState, CredentialType, Information, Metadata, effective_expiry};
+use crate::audit::{AuditAction, AuditChange, ChangedField};
+use crate::credential::{
+    ChangeCredential, CredentialChange, CredentialState, CredentialType, Information, ListVersions, Metadata,
+    effective_expiry,
+};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
-    ChangeCredential, CredentialChange, CredentialContext, Event, Find, RetryReason, SealError, SealedInformation,
-    StoreError, StoredCredential, StoredMetadata, StoredVersions,
+    CredentialContext, Event, RetryReason, SealError, SealedInformation, StoredCredential, StoredMetadata,
+    StoredVersions,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -71,8 +74,8 @@ impl Vault {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
         for _ in self.environment.attempts() {
-            let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
-            let versions = self.store.versions_for_change(query).await?.ok_or(Refusal::NotFound)?;
+            let read = ListVersions(organization, id);
+            let versions = self.operations.run(&self.environment, principal, read).await?;
             let seen = versions.current.revision;
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
@@ -111,7 +114,6 @@ impl Vault {
                 description.as_ref().and_then(|description| Some(description.metadata.as_ref()?.key)),
             ];
             let (action, changes) = reported(action, &read, &decided);
-            let namespace = read.versions.current.namespace.clone();
             let said = match &description {
                 Some(description) => description.metadata.as_ref().map(|metadata| metadata.revision),
                 None => before.metadata_revision,
@@ -135,28 +137,25 @@ impl Vault {
             };
             let code = after.code(&*self.digester, organization, id);
             let change = decided.change;
-            let payload =
-                ChangeCredential { organization, id, revision: seen, change, listed, description, code, expires_at };
-            let revision = RowState::Revision(seen.saturating_add(1));
-            let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
-            let affected = affected.within(namespace).changing(changes);
-            let command = self.environment.command(principal, Some(organization), action, affected, payload);
-            let changed = Event::recorded(&command.audit);
-            match self.store.change_credential(command).await {
-                Ok(number) => {
-                    self.environment.emit(changed);
-                    let revision = Some(seen.saturating_add(1));
-                    return Ok(ChangedVersion { version: number, revision });
-                }
-                Err(StoreError::Refused(Refusal::Changed)) => {
+            let revision = Some(seen.saturating_add(1));
+            let operation = ChangeCredential {
+                organization,
+                id,
+                revision: seen,
+                change,
+                listed,
+                description,
+                code,
+                expires_at,
+                action,
+                changes,
+            };
+            match self.operations.run(&self.environment, principal, operation).await {
+                Err(Error::Refused(Refusal::Changed)) => {
                     self.environment.emit(Event::Retried(RetryReason::CredentialChanged));
                 }
-                // The key was replaced between sealing and writing.
-                Err(StoreError::Refused(Refusal::Contended)) => {
-                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
-                }
-                Err(error) => return Err(error.into()),
+                Err(Error::Refused(Refusal::Contended)) => self.forget_keys(organization, keys),
+                changed => return changed.map(|version| ChangedVersion { version, revision }),
             }
         }
         Err(Refusal::Contended.into())

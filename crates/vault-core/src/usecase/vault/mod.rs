@@ -32,7 +32,7 @@ use crate::audit::Origin;
 use crate::credential::VersionLimits;
 use crate::federation::FederationIssuer;
 use crate::operation::Operations;
-use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
+use crate::port::{InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
 /// Default limit of credentials per organization. [`Vault::limit`] changes it.
@@ -43,7 +43,6 @@ pub const DEFAULT_CREDENTIAL_LIMIT: i64 = 1_000_000;
 pub struct Vault {
     environment: Environment,
     tally: Arc<AuditTally>,
-    store: Arc<dyn CredentialStore>,
     sealer: Arc<CountedSealer>,
     opener: Arc<dyn InformationOpener>,
     operations: Operations,
@@ -59,17 +58,15 @@ impl Vault {
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
-        store: Arc<dyn CredentialStore>,
+        keys: Arc<dyn KeyRepository>,
         sealer: Arc<dyn Sealer>,
         opener: Arc<dyn InformationOpener>,
         operations: Operations,
     ) -> Self {
-        let sealer =
-            Arc::new(CountedSealer::new(environment.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
+        let sealer = Arc::new(CountedSealer::new(environment.clone(), sealer, keys));
         Self {
             environment,
             tally,
-            store,
             sealer,
             opener,
             digester: Arc::clone(&operations.digester),

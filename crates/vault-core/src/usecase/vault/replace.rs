@@ -4,10 +4,10 @@ use super::change::{ChangedVersion, Decided, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
 use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
-use crate::credential::{CredentialData, FindRequest, SecretBytes, Superseded};
+use crate::credential::{CredentialChange, CredentialData, FindRequest, NewVersion, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, VersionId};
-use crate::port::{CredentialChange, CredentialContext, Event, Idempotency, NewVersion, StoredVersions};
+use crate::port::{CredentialContext, Idempotency, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -48,7 +48,6 @@ impl Vault {
         if request.verify || idempotency.is_some() {
             // A repeated request gets its original response, whatever has changed since.
             if let Some(number) = self.earlier_version(principal, organization, idempotency.clone()).await? {
-                self.environment.emit(Event::RequestRepeated);
                 return Ok(ChangedVersion { version: number, revision: None });
             }
         }

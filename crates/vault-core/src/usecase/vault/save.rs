@@ -3,17 +3,16 @@
 use super::Vault;
 use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
-use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::credential::{
-    CredentialData, CredentialState, Description, FindRequest, Labels, LastCheck, Metadata, SecretBytes, VersionList,
-    VersionRecord, effective_expiry,
+    CredentialData, CredentialState, Description, FindRequest, Labels, LastCheck, Metadata, SaveCredential,
+    SecretBytes, VersionList, VersionRecord, effective_expiry,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
-use crate::id::{CredentialId, VersionId};
+use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, Idempotency, RetryReason, SaveCredential, StoreError};
+use crate::port::{CredentialContext, Event, Idempotency, RetryReason, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -107,7 +106,6 @@ impl Vault {
             // cause outgoing connections.
             let find = FindRequest { organization, idempotency: idempotency.clone() };
             if let Some((earlier, _)) = self.operations.run(&self.environment, principal, find).await? {
-                self.environment.emit(Event::RequestRepeated);
                 return Ok(earlier);
             }
             check = Some(self.verify(&request.data, self.environment.now()).await?);
@@ -139,43 +137,34 @@ impl Vault {
                 revision: FIRST_REVISION,
                 metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
             };
-            let code = state.code(&*self.digester, organization, id);
-            let payload = SaveCredential {
+            let operation = SaveCredential {
                 organization,
                 id,
                 version: context.version,
                 listed: listed.clone(),
                 kind: request.data.kind(),
                 namespace: request.namespace.clone(),
+                code: state.code(&*self.digester, organization, id),
                 sealed,
                 description,
-                code,
                 expires_at,
                 check,
                 idempotency: idempotency.clone(),
                 limit: self.limit,
             };
-            let saved = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(FIRST_REVISION));
-            let saved = saved.within(request.namespace.clone());
-            let action = AuditAction::CredentialSaved;
-            let command = self.environment.command(principal, Some(organization), action, saved, payload);
-            let recorded = Event::recorded(&command.audit);
-            match self.store.save_credential(command).await {
-                Ok(saved) => {
-                    // An earlier request with the same key may have saved another credential.
-                    self.environment.emit(if saved == id { recorded } else { Event::RequestRepeated });
-                    return Ok(saved);
-                }
-                // The key was replaced between sealing and saving.
-                Err(StoreError::Refused(Refusal::Contended)) => {
-                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
-                }
-                Err(error) => return Err(error.into()),
+            match self.operations.run(&self.environment, principal, operation).await {
+                Err(Error::Refused(Refusal::Contended)) => self.forget_keys(organization, keys),
+                saved => return saved,
             }
         }
         let cause = "the organization's key kept being replaced during the request";
         Err(StoreError::Unavailable(cause.into()).into())
+    }
+
+    /// Discards keys that were replaced between sealing and writing.
+    pub(super) fn forget_keys(&self, organization: OrganizationId, keys: [Option<KeyId>; 2]) {
+        self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
+        keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
     }
 
     /// Checks with its storage whether `data` is accepted, and returns the result to store with the version.

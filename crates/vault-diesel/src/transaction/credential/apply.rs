@@ -1,14 +1,12 @@
 //! Writing changes of credentials: versions are replaced, staged, promoted and destroyed.
 
-use super::change::Current;
 use super::labels;
-use super::replacements::Replacements;
 use super::row::credential_of;
 use super::versions::version_of;
 use crate::db::{Db, Reply, Tx};
 use crate::failure::Failure;
-use crate::new_row::{NewEntry, expiry_column};
-use crate::schema::{audit, credential_secrets, credential_versions, credentials};
+use crate::new_row::{NewClaim, expiry_column};
+use crate::schema::{credential_secrets, credential_versions, credentials, idempotency_keys};
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
@@ -16,40 +14,12 @@ use diesel::{
     QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
 };
 use futures_util::try_join;
-use vault_core::Command;
-use vault_core::credential::Superseded;
-use vault_core::decision::{ChangeEffects, VersionEffect};
-use vault_core::id::CredentialId;
-use vault_core::port::{ChangeCredential, NewVersion, StoredMetadata};
+use vault_core::credential::{ChangeEffects, NewVersion, Superseded, VersionEffect};
+use vault_core::port::{StoredCredential, StoredMetadata};
 use vault_core::time::Timestamp;
 
 /// Versions are counted from 1.
 const NO_VERSION: i64 = 0;
-
-/// A change that is to be written.
-pub(super) struct Change<'a> {
-    pub(super) command: &'a Command<ChangeCredential>,
-    pub(super) effects: ChangeEffects<'a>,
-    pub(super) row: &'a Current,
-}
-
-/// Writes and records changes of different credentials. PostgreSQL executes several, and writes those together that change
-/// nothing but the data.
-pub(super) async fn write_changes(tx: &Tx<'_>, changes: &[Change<'_>]) -> Result<(), Failure> {
-    if let [change] = changes {
-        return change.write(tx).await;
-    }
-    let mut replacements = Replacements::default();
-    for change in changes {
-        match change.effects.version {
-            VersionEffect::Replace(version, superseded) if change.is_data_only(version) => {
-                replacements.push(change, version, superseded);
-            }
-            _ => change.write(tx).await?,
-        }
-    }
-    replacements.write(tx).await
-}
 
 /// The descriptive columns of a credential, without its labels.
 #[derive(AsChangeset)]
@@ -110,47 +80,43 @@ impl Parts {
     }
 }
 
-impl Change<'_> {
-    /// Returns whether a replacement changes nothing but the data.
-    fn is_data_only(&self, version: &NewVersion) -> bool {
-        let is_kept = !version.destroyed.contains(&self.row.version);
-        self.command.payload.description.is_none() && version.check.is_none() && is_kept
-    }
+/// Writes a change of a credential.
+pub(crate) struct Writing<'a>(pub(crate) &'a ChangeEffects<'a>);
 
-    /// Writes and records the change.
-    async fn write(&self, tx: &Tx<'_>) -> Result<(), Failure> {
-        let Command { payload, now, audit, .. } = self.command;
-        let (organization, id) = (payload.organization.stored(), payload.id.stored());
-        let current = match self.effects.version {
+impl Writing<'_> {
+    pub(crate) async fn write(&self, tx: &Tx<'_>) -> Result<(), Failure> {
+        let ChangeEffects { change, before, at, revision, highest, staged, version, destroyed } = *self.0;
+        let (organization, id) = (change.organization.stored(), change.id.stored());
+        let current = match version {
             VersionEffect::Keep | VersionEffect::Stage(_) => None,
-            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(new, *now), superseded)),
+            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(new, at), superseded)),
             VersionEffect::Promote(number, superseded) => {
                 let parts = tx.one(version_of(organization, id, number).select(Parts::as_select())).await?;
                 self.destroy(tx, [number]).await?;
                 Some((number, parts, superseded))
             }
         };
-        let expires_at = expiry_column(payload.expires_at);
         // A column that keeps its value is left out, so that its indexes are not written.
+        let has_other_expiry = before.expires_at != change.expires_at;
         let changed = (
-            credentials::revision.eq(self.effects.revision),
-            credentials::code.eq(payload.code.as_bytes().as_slice()),
-            credentials::highest_version.eq(self.effects.highest),
-            credentials::listed_versions.eq(payload.listed.as_bytes()),
-            credentials::staged_version.eq(self.effects.staged),
-            credentials::updated_at.eq(now.as_millis()),
-            (self.row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),
-            payload.description.as_ref().map(Described::from),
+            credentials::revision.eq(revision),
+            credentials::code.eq(change.code.as_bytes().as_slice()),
+            credentials::highest_version.eq(highest),
+            credentials::listed_versions.eq(change.listed.as_bytes()),
+            credentials::staged_version.eq(staged),
+            credentials::updated_at.eq(at.as_millis()),
+            has_other_expiry.then(|| credentials::expires_at.eq(expiry_column(change.expires_at))),
+            change.description.as_ref().map(Described::from),
         );
         let credential = diesel::update(credential_of(organization, id));
         match &current {
             Some((number, parts, superseded)) => {
                 let made_current = (
-                    credentials::previous_version.eq(Some(self.row.version)),
+                    credentials::previous_version.eq(Some(before.version)),
                     credentials::previous_until.eq(Some(superseded.destroy_at.as_millis())),
                     credentials::version.eq(*number),
                     credentials::version_created_at.eq(parts.created_at),
-                    (self.row.key_id != parts.key_id).then(|| credentials::key_id.eq(&parts.key_id)),
+                    has_other_key(before, parts).then(|| credentials::key_id.eq(&parts.key_id)),
                     credentials::information.eq(parts.information.as_slice()),
                     credentials::checked_at.eq(parts.checked_at),
                     credentials::check_since.eq(parts.check_since),
@@ -159,8 +125,7 @@ impl Change<'_> {
                 // Mostly one version is destroyed at most. Deleting it first makes room for the kept one next to it: in the other
                 // order, SQLite splits a page and joins it again. The current version may be among the destroyed ones. It must
                 // be kept before it can be deleted.
-                let destroyed = self.effects.destroyed;
-                let first = destroyed.iter().copied().find(|number| *number != self.row.version).unwrap_or(NO_VERSION);
+                let first = destroyed.iter().copied().find(|number| *number != before.version).unwrap_or(NO_VERSION);
                 let secret = credential_secrets::table
                     .filter(credential_secrets::organization_id.eq(organization))
                     .filter(credential_secrets::id.eq(id));
@@ -173,44 +138,45 @@ impl Change<'_> {
                     self.keep_current(tx, *superseded),
                     tx.execute(secret),
                     tx.execute(credential.set((changed, made_current))),
-                    tx.insert(audit::table, [NewEntry::of(audit)]),
                 )?;
                 if kept == 0 {
-                    return Err(no_data(payload.id));
+                    return Err(Failure::damaged("credential_secrets", change.id.to_string(), "missing"));
                 }
                 self.destroy(tx, destroyed.iter().copied().filter(|number| *number != first)).await?;
-                if destroyed.contains(&self.row.version) {
+                if destroyed.contains(&before.version) {
                     let previous = self.newest_previous(tx).await?;
                     tx.execute(diesel::update(credential_of(organization, id)).set(previous)).await?;
                 }
             }
             None => {
-                self.destroy(tx, self.effects.destroyed.iter().copied()).await?;
-                if let VersionEffect::Stage(new) = self.effects.version {
+                self.destroy(tx, destroyed.iter().copied()).await?;
+                if let VersionEffect::Stage(new) = version {
                     self.stage(tx, new).await?;
                 }
-                let is_destroyed =
-                    self.row.previous_version.is_some_and(|number| self.effects.destroyed.contains(&number));
+                let is_destroyed = before.previous.is_some_and(|previous| destroyed.contains(&previous.number));
                 let previous = match is_destroyed {
                     true => Some(self.newest_previous(tx).await?),
                     false => None,
                 };
-                let credential = credential.set((changed, previous));
-                try_join!(tx.execute(credential), tx.insert(audit::table, [NewEntry::of(audit)]))?;
+                tx.execute(credential.set((changed, previous))).await?;
             }
         }
-        if let Some(description) = &payload.description {
-            labels::replace(tx, payload.organization, payload.id, &description.labels).await?;
+        if let Some(description) = &change.description {
+            labels::replace(tx, change.organization, change.id, &description.labels).await?;
+        }
+        if let Some((new, idempotency)) = change.new_version().and_then(|new| Some((new, new.idempotency.as_ref()?))) {
+            let claim = NewClaim::of(change.organization, (change.id, new.number), idempotency, at);
+            tx.insert_later(idempotency_keys::table, claim).await?;
         }
         Ok(())
     }
 
     /// The columns of the previous version, after the one in them was destroyed.
     async fn newest_previous(&self, tx: &Tx<'_>) -> Result<Previous, Failure> {
-        let payload = &self.command.payload;
+        let change = self.0.change;
         let newest = credential_versions::table
-            .filter(credential_versions::organization_id.eq(payload.organization.stored()))
-            .filter(credential_versions::id.eq(payload.id.stored()))
+            .filter(credential_versions::organization_id.eq(change.organization.stored()))
+            .filter(credential_versions::id.eq(change.id.stored()))
             .filter(credential_versions::superseded_at.is_not_null())
             .order((credential_versions::superseded_at.desc(), credential_versions::version.desc()))
             .select((credential_versions::version, credential_versions::destroy_at));
@@ -221,13 +187,13 @@ impl Change<'_> {
 
     /// Keeps the current version as a previous one.
     fn keep_current<'t>(&self, tx: &'t Tx<'_>, superseded: Superseded) -> Reply<'t, usize> {
-        let payload = &self.command.payload;
+        let change = self.0.change;
         let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
         let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
         let current = credentials::table
             .inner_join(credential_secrets::table.on(of_both))
-            .filter(credentials::organization_id.eq(payload.organization.stored()))
-            .filter(credentials::id.eq(payload.id.stored()))
+            .filter(credentials::organization_id.eq(change.organization.stored()))
+            .filter(credentials::id.eq(change.id.stored()))
             .select((
                 credentials::organization_id,
                 credentials::id,
@@ -257,10 +223,10 @@ impl Change<'_> {
     }
 
     async fn stage(&self, tx: &Tx<'_>, new: &NewVersion) -> Result<(), Failure> {
-        let (payload, parts) = (&self.command.payload, Parts::new(new, self.command.now));
+        let (change, parts) = (self.0.change, Parts::new(new, self.0.at));
         let new = diesel::insert_into(credential_versions::table).values((
-            credential_versions::organization_id.eq(payload.organization.stored()),
-            credential_versions::id.eq(payload.id.stored()),
+            credential_versions::organization_id.eq(change.organization.stored()),
+            credential_versions::id.eq(change.id.stored()),
             credential_versions::version.eq(new.number),
             credential_versions::created_at.eq(parts.created_at),
             credential_versions::key_id.eq(&parts.key_id),
@@ -277,14 +243,13 @@ impl Change<'_> {
 
     /// Destroys versions that are not current.
     async fn destroy(&self, tx: &Tx<'_>, numbers: impl IntoIterator<Item = i64>) -> Result<(), Failure> {
-        let (organization, id) = (self.command.payload.organization.stored(), self.command.payload.id.stored());
+        let (organization, id) = (self.0.change.organization.stored(), self.0.change.id.stored());
         let versions = numbers.into_iter().map(|number| diesel::delete(version_of(organization, id, number)));
         tx.execute_each(versions).await?;
         Ok(())
     }
 }
 
-/// The failure of a credential without its data.
-pub(super) fn no_data(id: CredentialId) -> Failure {
-    Failure::damaged("credential_secrets", id.to_string(), "missing")
+fn has_other_key(before: &StoredCredential, parts: &Parts) -> bool {
+    AnyId::from(before.key.stored()) != parts.key_id
 }

@@ -1,12 +1,10 @@
 //! Credentials.
 
-mod apply;
-mod change;
+pub(crate) mod apply;
 pub(crate) mod checks;
 pub(crate) mod count;
 pub(crate) mod labels;
 pub(crate) mod list;
-mod replacements;
 pub(crate) mod row;
 pub(crate) mod save;
 pub(crate) mod sealed;

@@ -9,11 +9,10 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
     Queryable, Selectable,
 };
-use vault_core::activation::VendRule;
+use vault_core::activation::{FetchedCredential, VendRule};
 use vault_core::credential::{CredentialType, VersionList};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
-use vault_core::port::FetchedCredential;
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
 

@@ -3,8 +3,6 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The others
 //! are in `credential_versions`.
 
-use super::super::Read;
-use super::super::authorize::authorize;
 use super::row::{self, CheckColumns, CredentialRow};
 use crate::db::Tx;
 use crate::failure::Failure;
@@ -15,10 +13,9 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
     SelectableHelper as _,
 };
-use futures_util::try_join;
 use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{Find, StoredVersion, StoredVersions};
+use vault_core::port::{StoredVersion, StoredVersions};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
@@ -31,19 +28,6 @@ pub(super) fn version_of(organization: IdBytes, id: IdBytes, number: i64) -> _ {
         .filter(credential_versions::organization_id.eq(organization))
         .filter(credential_versions::id.eq(id))
         .filter(credential_versions::version.eq(number))
-}
-
-/// A credential with its versions, if it exists.
-pub(crate) struct ReadVersions(pub(crate) Find<CredentialId>);
-
-impl Read for ReadVersions {
-    type Outcome = Option<StoredVersions>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<StoredVersions>, Failure> {
-        let Find { principal, of, key, now } = &self.0;
-        let (versions, ()) = try_join!(versions(tx, *of, *key), authorize(tx, principal, *now))?;
-        Ok(versions)
-    }
 }
 
 type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Column<KeyId>, Vec<u8>);

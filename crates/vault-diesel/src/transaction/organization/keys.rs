@@ -23,7 +23,7 @@ use vault_core::time::Timestamp;
 
 /// A key of an organization.
 #[auto_type(no_type_alias)]
-pub(super) fn key_of(organization: IdBytes, key: IdBytes) -> _ {
+pub(crate) fn key_of(organization: IdBytes, key: IdBytes) -> _ {
     organization_keys::table
         .filter(organization_keys::organization_id.eq(organization))
         .filter(organization_keys::id.eq(key))

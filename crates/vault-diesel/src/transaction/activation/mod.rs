@@ -1,6 +1,0 @@
-//! Activations.
-
-pub(crate) mod active;
-mod authorize;
-mod begin;
-mod issue;

@@ -1,0 +1,151 @@
+//! Operations on credentials and activations whose parts, times and audit entries a test has made itself.
+
+use crate::clock::{ManualClock, RecordingEvents};
+use crate::contract::Store;
+use crate::crypto::{FakeAuditSealer, FakeDigester};
+use std::sync::Arc;
+use uuid::Uuid;
+use vault_core::activation::{
+    AbortActivation, Activation, EndActivation, FetchCredentials, FetchedCredential, FindActivation, ForIntegration,
+    IssuanceRefusal, IssueCredentials, ListActivations,
+};
+use vault_core::audit::Origin;
+use vault_core::credential::{ChangeCredential, SaveCredential};
+use vault_core::id::CredentialId;
+use vault_core::operation::{Operation, Operations};
+use vault_core::port::{IdGenerator, RowStore, StoreError};
+use vault_core::principal::Principal;
+use vault_core::time::Timestamp;
+use vault_core::usecase::Environment;
+use vault_core::{Command, Error};
+
+/// Runs commands as operations, at their time, with the ID and action of their audit entry. Implemented by stores behind an
+/// [`Arc`].
+pub trait CredentialCommands {
+    /// Returns the store.
+    fn rows(&self) -> Arc<dyn RowStore>;
+
+    /// Saves a credential.
+    fn save_credential(
+        &self,
+        command: Command<SaveCredential>,
+    ) -> impl Future<Output = Result<CredentialId, StoreError>> + Send + 'static {
+        run(self.rows(), command)
+    }
+
+    /// Fetches the credentials of a namespace.
+    fn fetch_credentials(
+        &self,
+        command: ForIntegration<FetchCredentials>,
+    ) -> impl Future<Output = Result<Vec<FetchedCredential>, StoreError>> + Send + 'static {
+        by_integration(self.rows(), command)
+    }
+
+    /// Issues credentials.
+    fn issue_credentials(
+        &self,
+        command: ForIntegration<IssueCredentials>,
+    ) -> impl Future<Output = Result<Option<IssuanceRefusal>, StoreError>> + Send + 'static {
+        by_integration(self.rows(), command)
+    }
+
+    /// Reads a page of an integration's active activations.
+    fn list_activations(
+        &self,
+        query: ListActivations,
+    ) -> impl Future<Output = Result<Vec<Activation>, StoreError>> + Send + 'static {
+        by_integration(self.rows(), query)
+    }
+
+    /// Reads an active activation of an integration.
+    fn find_activation(
+        &self,
+        query: FindActivation,
+    ) -> impl Future<Output = Result<Option<Activation>, StoreError>> + Send + 'static {
+        by_integration(self.rows(), query)
+    }
+
+    /// Ends an activation.
+    fn end_activation(
+        &self,
+        command: ForIntegration<EndActivation>,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send + 'static {
+        by_integration(self.rows(), command)
+    }
+
+    /// Removes an activation that issued nothing.
+    fn abort_activation(
+        &self,
+        command: AbortActivation,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static {
+        by_integration(self.rows(), command)
+    }
+
+    /// Changes a credential.
+    fn change_credential(
+        &self,
+        mut command: Command<ChangeCredential>,
+    ) -> impl Future<Output = Result<i64, StoreError>> + Send + 'static {
+        command.payload.action = command.audit.record.action;
+        run(self.rows(), command)
+    }
+}
+
+impl<S: RowStore + 'static> CredentialCommands for Arc<S> {
+    fn rows(&self) -> Arc<dyn RowStore> {
+        self.clone()
+    }
+}
+
+impl CredentialCommands for Arc<dyn Store> {
+    fn rows(&self) -> Arc<dyn RowStore> {
+        self.clone()
+    }
+}
+
+/// Generates the ID of one audit entry.
+struct Given(Uuid);
+
+impl IdGenerator for Given {
+    fn ordered(&self, _now: Timestamp) -> Uuid {
+        self.0
+    }
+
+    fn random(&self) -> Uuid {
+        self.0
+    }
+}
+
+async fn run<O: Operation>(store: Arc<dyn RowStore>, command: Command<O>) -> Result<O::Outcome, StoreError> {
+    let id = *command.audit.record.id.as_uuid();
+    operate(store, &command.principal, (command.now, id), command.payload).await
+}
+
+/// Runs an operation that contains its time and audit entry.
+async fn by_integration<O: Operation>(store: Arc<dyn RowStore>, operation: O) -> Result<O::Outcome, StoreError> {
+    operate(store, &Principal::Operator, (ManualClock::START, Uuid::nil()), operation).await
+}
+
+async fn operate<O: Operation>(
+    store: Arc<dyn RowStore>,
+    principal: &Principal,
+    (now, id): (Timestamp, Uuid),
+    operation: O,
+) -> Result<O::Outcome, StoreError> {
+    let environment = Environment {
+        clock: Arc::new(ManualClock::at(now)),
+        ids: Arc::new(Given(id)),
+        events: Arc::new(RecordingEvents::default()),
+        audit: Arc::new(FakeAuditSealer),
+        awaited: Arc::default(),
+        origin: Origin::default(),
+    };
+    let keys = Arc::new(FakeDigester::default());
+    let operations = Operations { store, sealer: keys.clone(), digester: keys };
+    operations.run(&environment, principal, operation).await.map_err(|error| match error {
+        Error::Denied(denial) => StoreError::Denied(denial),
+        Error::Refused(refusal) => StoreError::Refused(refusal),
+        Error::Store(error) => error,
+        error => StoreError::Fault(error.to_string().into()),
+    })
+}
