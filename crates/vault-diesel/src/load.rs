@@ -14,7 +14,7 @@ use vault_core::trace::TARGET;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreLoad {
     /// Queued changes. On the embedded database these are changes that the writer has not started. On PostgreSQL these
-    /// are saves, changes and deletes of credentials that wait for a shared transaction. Other requests wait for a
+    /// are operations that wait for a shared transaction. Other requests wait for a
     /// connection instead.
     pub waiting: usize,
     /// Connections in use. On the embedded database, only readers are counted.

@@ -287,48 +287,6 @@ async fn revocation_waits_for_issuances_in_flight() {
     }
 }
 
-/// Operations on one activation do not wait for another activation of the same integration.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn activations_of_one_integration_do_not_block_each_other() {
-    let (address, here, there) = servers().await;
-    let (blocker, observer) = (client(&address).await, client(&address).await);
-    let world = Arc::new(World::make(&here, 1).await);
-    let saved = world.save_activated(&here).await.id;
-    let principal = world.activator(&world.integration(&here).await);
-    let mut started = Vec::new();
-    for _ in 0..3 {
-        let take = world.take(&principal);
-        started.push(take.payload.activation.as_ref().unwrap().id);
-        here.fetch_credentials(take).await.unwrap();
-    }
-    // Delays the end of the first one after its authorization.
-    let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", started[0]);
-    blocker.batch_execute(&row).await.unwrap();
-    let end = tokio::spawn({
-        let (here, command) = (Arc::clone(&here), world.end(&principal, started[0]));
-        async move { here.end_activation(command).await.unwrap() }
-    });
-    wait_for_waiting(&observer, 1, || end.is_finished()).await;
-    let concurrent = tokio::spawn({
-        let (there, world) = (Arc::clone(&there), Arc::clone(&world));
-        async move {
-            assert!(there.end_activation(world.end(&principal, started[1])).await.unwrap());
-            assert_eq!(
-                there.issue_credentials(world.issue_credentials(&principal, started[2], &[saved])).await.unwrap(),
-                None
-            );
-        }
-    });
-    while !concurrent.is_finished() {
-        assert!(waiting(&observer).await < 2, "it waits too");
-        tokio::task::yield_now().await;
-    }
-    concurrent.await.unwrap();
-    assert!(!end.is_finished());
-    blocker.batch_execute("COMMIT").await.unwrap();
-    assert!(end.await.unwrap());
-}
-
 /// A revocation gets its lock, however many activations are running.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn revocation_is_not_starved_by_activations() {

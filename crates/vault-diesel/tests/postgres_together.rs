@@ -239,7 +239,7 @@ async fn replacement_writes_the_same_in_any_batch() {
         query(&scene.address, &format!("SELECT {differing} FROM {table} one WHERE organization_id = '{of}'"))
     };
     for revision in 1..=3 {
-        query(&scene.address, "UPDATE credentials SET checked_at = 5, check_since = 4, check_failed = 'timeout'");
+        query(&scene.address, "UPDATE credentials SET checked_at = 5, check_since = 4, check_failed = 'unknown-key'");
         let replacements: Answers<_> = saved
             .iter()
             .map(|id| {

@@ -57,7 +57,7 @@ pub struct MemoryStore {
 pub enum Defect {
     /// A decision is kept although its audit record could not be written.
     AuditIsOptional,
-    /// One credential is not counted.
+    /// One credential or activation is not counted.
     CountsLess,
     /// Earlier requests with an idempotency key are not found.
     ForgetsRequests,
@@ -67,6 +67,16 @@ pub enum Defect {
     KeepsVersions,
     /// Labels are never changed.
     KeepsLabels,
+    /// The credentials of a namespace are read newest first.
+    ReversesCredentials,
+    /// No namespace is found to be frozen.
+    HidesFreezes,
+    /// Activations are never removed.
+    KeepsActivations,
+    /// The expiry of an activation is never changed.
+    RenewsNothing,
+    /// Each credential may be issued in any form.
+    IgnoresVendRules,
 }
 
 #[derive(Default)]

@@ -3,13 +3,9 @@
 use async_trait::async_trait;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use vault_core::activation::{
-    AbortActivation, FetchCredentials, FetchedCredential, ForIntegration, IssuanceRefusal, IssueCredentials,
-};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::*;
 use vault_core::principal::{Principal, Scope};
-use vault_testkit::clock::SequentialIds;
 use vault_testkit::contract::*;
 use vault_testkit::faulty::Faulty;
 use vault_testkit::memory::{Defect, MemoryStore};
@@ -62,17 +58,6 @@ fn returns_success(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
 }
 
-/// Returns credentials for an activation that it must reject.
-fn takes_anyway(refused: impl Fn(&StoreError) -> bool + Send + Sync + 'static) -> impl FnOnce(Wrong) -> Wrong {
-    move |store| {
-        store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
-            if answer.as_ref().is_err_and(&refused) {
-                *answer = Ok(Vec::new());
-            }
-        })
-    }
-}
-
 wrong_stores! {
     it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
     it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
@@ -103,83 +88,6 @@ wrong_stores! {
             query.principal = Principal::Operator;
         })
     } => authority::session_lists_only_its_organization;
-    it_takes_the_newest_first: |store: Wrong| {
-        store.answering("fetch_credentials", |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
-            if let Ok(taken) = answer {
-                taken.reverse();
-            }
-        })
-    } => activation::credentials_are_fetched_as_saved;
-    it_fetches_from_frozen_namespaces: takes_anyway(|error| matches!(error, StoreError::Refused(vault_core::Refusal::Frozen)))
-        => activation::freeze_takes_effect_during_activations;
-    it_takes_more_than_allowed: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<FetchCredentials>| command.payload.most += 1)
-    } => activation::refusals_are_ordered;
-    it_lets_a_changed_integration_act: takes_anyway(|error| matches!(error, StoreError::Denied(_)))
-        => activation::changed_integration_is_refused;
-    its_activations_outlast_their_time: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<FetchCredentials>| {
-            if let Some(activation) = &mut command.payload.activation {
-                activation.expires_at = activation.expires_at.plus_seconds(1);
-            }
-        })
-    } => activation::activations_are_listed_to_their_integration;
-    it_keeps_aborted_activations: |store: Wrong| {
-        let ids = SequentialIds::seeded(9);
-        store.altered(move |command: &mut AbortActivation| {
-            command.activation = vault_core::id::ActivationId::from_uuid(ids.random());
-        })
-    } => activation::aborted_activation_is_deleted;
-    it_records_no_issuance: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<IssueCredentials>| {
-            command.audit.record.action = vault_core::audit::AuditAction::ActivationStarted;
-        })
-    } => issue_credentials::issuance_is_recorded;
-    it_issues_deleted_credentials: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.credentials.clear())
-    } => issue_credentials::issuance_and_deletion_are_serialized;
-    it_renews_nothing: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
-    } => issue_credentials::activation_is_renewable_until_expiry;
-    it_gives_up_what_it_does_not_renew: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<IssueCredentials>| command.payload.renewal = false)
-    } => issue_credentials::refused_renewal_keeps_activation;
-    it_renews_what_has_ended: |store: Wrong| {
-        store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| {
-            *answer = Ok(Some(IssuanceRefusal::Changed));
-        })
-    } => issue_credentials::renewal_and_end_are_serialized;
-    it_ignores_vend_rules: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<IssueCredentials>| {
-            for one in &mut command.payload.credentials {
-                one.form = vault_core::activation::VendedForm::Short;
-            }
-        })
-    } => issue_credentials::concurrently_added_vend_rule_applies;
-    it_sets_the_last_activation_back: |store: Wrong| {
-        let latest = Mutex::new(None::<vault_core::time::Timestamp>);
-        store.answering("fetch_credentials", move |answer: &mut Result<Vec<FetchedCredential>, StoreError>| {
-            for row in answer.iter_mut().flatten() {
-                let mut latest = latest.lock().unwrap();
-                row.last_activated_at = row.last_activated_at.map(|at| {
-                    let shown = latest.map_or(at, |_| at.plus_seconds(-60));
-                    *latest = Some(at);
-                    shown
-                });
-            }
-        })
-    } => check::latest_activation_is_recorded;
-    it_ends_an_activation_twice: returns_true("end_activation") => activation::activation_ends_once_in_parallel;
-    it_has_room_for_one_activation_too_many: |store: Wrong| {
-        store.altered(|command: &mut ForIntegration<FetchCredentials>| {
-            if let Some(activation) = &mut command.payload.activation {
-                activation.limit += 1;
-            }
-        })
-    } => activation::count_of_active_activations_is_exact;
-    it_issues_to_revoked_integrations: |store: Wrong| {
-        store.answering("issue_credentials", |answer: &mut Result<Option<IssuanceRefusal>, StoreError>| *answer = Ok(None))
-    } => issue_credentials::credentials_revoked_since_fetch_are_not_issued;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_row_key;
@@ -228,5 +136,12 @@ fn defects_of_rows_are_found() {
         ForgetsRequests in machine::concurrent_clients_are_linearizable;
         KeepsVersions in version::destroyed_version_is_deleted_immediately;
         KeepsLabels in life::credential_metadata_is_replaced;
+        ReversesCredentials in activation::credentials_are_fetched_as_saved;
+        HidesFreezes in activation::freeze_takes_effect_during_activations;
+        CountsLess in activation::count_of_active_activations_is_exact;
+        KeepsActivations in activation::aborted_activation_is_deleted;
+        KeepsActivations in activation::activation_ends_once_in_parallel;
+        RenewsNothing in issue_credentials::activation_is_renewable_until_expiry;
+        IgnoresVendRules in issue_credentials::concurrently_added_vend_rule_applies;
     }
 }

@@ -1,8 +1,8 @@
 //! Rows of activations.
 
-use super::State;
 use super::row::CredentialRow;
 use super::rows::{MemoryRows, done};
+use super::{Defect, State};
 use vault_core::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use vault_core::credential::{CredentialUse, DueCheck};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
@@ -20,7 +20,11 @@ impl ActivationRows for MemoryRows<'_> {
     ) -> Reply<'_, Vec<FetchedCredential>> {
         let state = self.state();
         let within = state.credentials_of(organization).filter(|row| row.stored.namespace == *namespace);
-        done(within.take(limit).map(|row| row.fetched(row.stored.version, &row.sealed)).collect())
+        let mut fetched: Vec<_> = within.take(limit).map(|row| row.fetched(row.stored.version, &row.sealed)).collect();
+        if self.has(Defect::ReversesCredentials) {
+            fetched.reverse();
+        }
+        done(fetched)
     }
 
     fn issuable_versions(
@@ -32,7 +36,8 @@ impl ActivationRows for MemoryRows<'_> {
         let state = self.state();
         let found = credentials.iter().filter_map(|id| Some(&state.credentials.get(&(organization, *id))?.stored));
         let found = found.filter(|stored| stored.namespace == *namespace);
-        done(found.map(|stored| (stored.id, stored.version, stored.vend)).collect())
+        let vend = |rule| if self.has(Defect::IgnoresVendRules) { VendRule::Any } else { rule };
+        done(found.map(|stored| (stored.id, stored.version, vend(stored.vend))).collect())
     }
 
     fn count_activations(
@@ -41,7 +46,9 @@ impl ActivationRows for MemoryRows<'_> {
         integration: IntegrationId,
         now: Timestamp,
     ) -> Reply<'_, i64> {
-        done(i64::try_from(self.state().live_activations(organization, integration, now).count()).unwrap_or(i64::MAX))
+        let count = self.state().live_activations(organization, integration, now).count();
+        let count = if self.has(Defect::CountsLess) { count.saturating_sub(1) } else { count };
+        done(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
     fn active_activations(&self, query: &ListActivations) -> Reply<'_, Vec<Activation>> {
@@ -64,12 +71,17 @@ impl ActivationRows for MemoryRows<'_> {
     }
 
     fn renew_activation(&self, activation: &Activation) -> Reply<'_, ()> {
+        if self.has(Defect::RenewsNothing) {
+            return done(());
+        }
         self.state().activations.insert(activation.id, activation.clone());
         done(())
     }
 
     fn remove_activation(&self, organization: OrganizationId, id: ActivationId) -> Reply<'_, ()> {
-        self.state().activations.retain(|of, row| *of != id || row.organization != organization);
+        if !self.has(Defect::KeepsActivations) {
+            self.state().activations.retain(|of, row| *of != id || row.organization != organization);
+        }
         done(())
     }
 

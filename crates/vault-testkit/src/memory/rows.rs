@@ -47,6 +47,10 @@ pub(super) fn done<T>(value: T) -> Reply<'static, T> {
 }
 
 impl<'a> MemoryRows<'a> {
+    pub(super) fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, &'a mut State> {
         lock(&self.state)
     }
@@ -212,6 +216,9 @@ impl EntityRows for MemoryRows<'_> {
     }
 
     fn find(&self, organization: OrganizationId, index: Index, value: &str) -> Reply<'_, Option<Uuid>> {
+        if index == Index::FrozenNamespace && self.has(Defect::HidesFreezes) {
+            return done(None);
+        }
         done(self.state().lookups.get(&(organization, index.as_str(), value.to_owned())).copied())
     }
 
@@ -266,7 +273,7 @@ impl AuthorityRows for MemoryRows<'_> {
 impl OrganizationRows for MemoryRows<'_> {
     fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool> {
         let is_active = self.state().active_key(organization) == Some(key);
-        done(is_active || self.defect == Some(Defect::AnyKeyIsActive))
+        done(is_active || self.has(Defect::AnyKeyIsActive))
     }
 
     fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
@@ -361,7 +368,7 @@ impl CredentialRows for MemoryRows<'_> {
 
     fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64> {
         let count = self.state().credentials_of(organization).count();
-        let count = if self.defect == Some(Defect::CountsLess) { count.saturating_sub(1) } else { count };
+        let count = if self.has(Defect::CountsLess) { count.saturating_sub(1) } else { count };
         done(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
@@ -372,14 +379,14 @@ impl CredentialRows for MemoryRows<'_> {
 
     fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()> {
         let mut effects = *effects;
-        if self.defect == Some(Defect::KeepsVersions) {
+        if self.has(Defect::KeepsVersions) {
             effects.destroyed = &[];
         }
         let place = (effects.change.organization, effects.change.id);
         let mut state = self.state();
         let labels = state.credentials.get(&place).map(|row| row.labels.clone());
         state.change_credential(&effects);
-        if self.defect == Some(Defect::KeepsLabels) {
+        if self.has(Defect::KeepsLabels) {
             state.credentials.entry(place).and_modify(|row| row.labels = labels.unwrap_or_default());
         }
         done(())
@@ -399,7 +406,7 @@ impl CredentialRows for MemoryRows<'_> {
         idempotency: &Idempotency,
     ) -> Reply<'_, Option<EarlierRequest>> {
         let earlier = self.state().earlier_request(organization, idempotency);
-        done(earlier.filter(|_| self.defect != Some(Defect::ForgetsRequests)))
+        done(earlier.filter(|_| !self.has(Defect::ForgetsRequests)))
     }
 
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {
