@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::NOW;
 use support::activators::activated;
-use support::postgres::{client, patient_store, query, wait_for_waiting, waiting};
+use support::postgres::{client, patient_store, query, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::activation::{FetchCredentials, ForIntegration};

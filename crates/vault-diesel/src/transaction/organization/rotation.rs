@@ -1,16 +1,17 @@
 //! Rotation of organization keys: moves credentials from one key to another, and destroys keys that no row names.
 //!
-//! A change of a credential moves sealed parts between its rows while it locks the row in `credentials`. So a transaction that
-//! moves parts to another key locks that row too. Whether rows name a key is read with one statement: two could miss a part
-//! that a change moves from the table of the second to that of the first.
+//! A change of a credential moves sealed parts between its rows under the lock of its organization. A transaction that moves
+//! parts to another key takes the same lock. One statement reads which rows name a key: two could miss a part that a change
+//! moves from the table of the second to that of the first.
 
 use super::super::audit::AuditRecorder;
+use super::super::credential::count;
 use super::super::{Read, Transaction};
 use super::keys::{key_of, rebind};
 use crate::db::{KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
-use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
+use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
@@ -161,6 +162,8 @@ impl Transaction for MoveSealed {
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<usize>, Failure> {
         let organization = self.organization.stored();
+        // Operations lock it first too, and then rows in any order.
+        count::lock(tx, self.organization).await?;
         // The key must not be destroyed before this transaction ends. Its uses may be reserved in the meantime: moves follow
         // each other closely, and a save that had to wait for a pause between them could wait for long.
         let state = key_of(organization, self.to.stored()).select(organization_keys::state);
@@ -169,14 +172,6 @@ impl Transaction for MoveSealed {
         if state != Some(KeyState::Active) {
             return Ok(None);
         }
-        // Several credentials are locked by id.
-        let ids = self.rows.iter().map(|row| row.credential.stored());
-        let rows = credentials::table
-            .filter(credentials::organization_id.eq(organization))
-            .filter(credentials::id.eq_any(ids))
-            .order(credentials::id)
-            .select(credentials::id);
-        let _locked: Vec<AnyId> = tx.load(locked(rows, Update)).await?;
         audit.commit_without_entry();
         let moved = match self.part {
             SealedPart::Current => move_current(tx, self).await?,
