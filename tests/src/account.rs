@@ -131,6 +131,36 @@ impl Session {
         self.client.request(method, path).bearer(&self.token)
     }
 
+    /// Returns the header with the token.
+    pub fn header(&self) -> String {
+        format!("Authorization: Bearer {}", self.token)
+    }
+
+    /// Sends `GET` to a path below the base path.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Answer {
+        self.call("GET", &format!("/v1{path}")).send()
+    }
+
+    /// Sends `POST` with a body, which is `null` for none.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) -> Answer {
+        let call = self.call("POST", &format!("/v1{path}"));
+        if body.is_null() { call.send() } else { call.json(body).send() }
+    }
+
+    /// Sends `PATCH`.
+    #[track_caller]
+    pub fn patch(&self, path: &str, body: &Value) -> Answer {
+        self.call("PATCH", &format!("/v1{path}")).json(body).send()
+    }
+
+    /// Sends `DELETE`.
+    #[track_caller]
+    pub fn remove(&self, path: &str) -> Answer {
+        self.call("DELETE", &format!("/v1{path}")).send()
+    }
+
     /// Sends a save.
     #[track_caller]
     pub fn try_save(&self, body: &Value) -> Answer {

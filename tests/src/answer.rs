@@ -57,6 +57,23 @@ impl Answer {
         self
     }
 
+    /// Asserts that the response refuses exactly these fields. Status 400 is about form, and 422 about values.
+    #[track_caller]
+    pub fn refuses(self, status: u16, pointers: &[&str]) -> Self {
+        let answer = self.problem(if status == 400 { "malformed-request" } else { "refused-value" });
+        assert_eq!(answer.status, status, "{}", answer.text());
+        let fields = answer.refused_fields();
+        assert_eq!(fields.iter().map(|(pointer, _)| &**pointer).collect::<Vec<_>>(), pointers, "{}", answer.text());
+        answer
+    }
+
+    /// Asserts that the response has no body.
+    #[track_caller]
+    pub fn empty(self, status: u16) {
+        let answer = self.expect(status);
+        assert_eq!((answer.body.len(), answer.header("content-type")), (0, None));
+    }
+
     /// Returns pointers and codes of the invalid fields, sorted.
     #[track_caller]
     pub fn refused_fields(&self) -> Vec<(String, String)> {
@@ -92,7 +109,8 @@ impl Answer {
         for (name, value) in fixed {
             assert_eq!(self.header(name), Some(value), "{name} of {self:?}");
         }
-        assert!(self.header("x-request-id").is_some_and(|id| !id.is_empty()), "{self:?}");
+        let id = self.header("x-request-id").unwrap_or_default();
+        assert_eq!(uuid::Uuid::parse_str(id).map(|id| id.to_string()).as_deref(), Ok(id), "{self:?}");
         for absent in
             ["server", "x-powered-by", "access-control-allow-origin", "set-cookie", "access-control-allow-credentials"]
         {
@@ -101,13 +119,8 @@ impl Answer {
         if self.status >= 400 && !self.body.is_empty() {
             self.check_problem();
         }
-        if self.status == 401 {
-            let challenge = self.header("www-authenticate").expect("a challenge with every 401");
-            assert!(challenge == "Bearer" || challenge.starts_with("Bearer error="), "{challenge}");
-        }
-        if matches!(self.status, 429 | 503) {
-            assert!(self.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()), "{self:?}");
-        }
+        let seconds = self.header("retry-after").map(|seconds| seconds.parse::<u32>().expect("seconds"));
+        assert_eq!(seconds.is_some(), matches!(self.status, 429 | 503), "{self:?}");
     }
 
     #[track_caller]
@@ -122,6 +135,10 @@ impl Answer {
         assert!(problem["title"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
         assert!(problem["detail"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
         assert_eq!(problem["request_id"].as_str(), self.header("x-request-id"));
+        let challenges = matches!(self.status, 401 | 403) && !matches!(code, "frozen" | "cross-site");
+        let challenge = self.header("www-authenticate");
+        assert_eq!(challenge.is_some(), challenges, "{self:?}");
+        assert!(challenge.is_none_or(|text| text == "Bearer" || text.starts_with("Bearer error=")), "{self:?}");
         let members = ["checks", "code", "detail", "errors", "request_id", "status", "title", "type"];
         assert!(problem.as_object().unwrap().keys().all(|name| members.contains(&name.as_str())), "{problem}");
     }

@@ -6,7 +6,7 @@
 //! - [`client`]: an ordinary HTTP client. [`wire`]: raw bytes on a socket, for requests that no ordinary client sends.
 //! - [`tls`]: certificates, and servers with TLS.
 //! - [`samples`]: credentials of every type. [`canary`]: search for secrets in all encodings.
-//! - [`integration`]: integrations and the activation listener.
+//! - [`integration`]: integrations and the activation listener. [`desk`]: a user who runs commands with a login.
 //! - [`policy`]: the authorization table.
 //! - [`browser`]: a headless browser.
 //! - [`receivers`]: webhook and mail servers. [`providers`]: storage providers with keyless access.
@@ -31,6 +31,7 @@ pub mod browser;
 pub mod canary;
 pub mod client;
 pub mod database;
+pub mod desk;
 pub mod disk;
 pub mod earlier;
 pub mod integration;
@@ -56,5 +57,6 @@ pub use account::{Account, Session};
 pub use answer::Answer;
 pub use client::Client;
 pub use database::Database;
+pub use desk::Desk;
 pub use integration::{ActivationListener, Integration};
 pub use vault::Vault;

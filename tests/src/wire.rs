@@ -1,4 +1,4 @@
-//! Raw bytes on a socket, for requests that no ordinary client sends.
+//! Raw bytes on a connection, for requests that no ordinary client sends.
 
 use crate::answer::Answer;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -8,9 +8,9 @@ use std::time::Duration;
 /// Maximum time to wait for a response.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A connection.
-pub struct Wire {
-    reader: BufReader<TcpStream>,
+/// A connection over a socket, or over TLS.
+pub struct Wire<S = TcpStream> {
+    reader: BufReader<S>,
 }
 
 impl Wire {
@@ -20,11 +20,11 @@ impl Wire {
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream.set_write_timeout(Some(LIMIT)).unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { reader: BufReader::new(stream) }
+        Self::over(stream)
     }
 
-    /// Sends one request and reads the response. Returns `None` if the connection closes without one.
-    pub fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Option<Answer> {
+    /// Sends one request on a new connection. Returns `None` if it closes without a response.
+    pub fn once(address: SocketAddr, request: impl AsRef<[u8]>) -> Option<Answer> {
         let mut wire = Self::connect(address);
         wire.send(request);
         wire.answer()
@@ -33,6 +33,18 @@ impl Wire {
     /// Returns the socket.
     pub fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
+    }
+
+    /// Closes the write side of the connection.
+    pub fn finish(&self) {
+        let _ = self.stream().shutdown(Shutdown::Write);
+    }
+}
+
+impl<S: Read + Write> Wire<S> {
+    /// Creates a connection over `stream`.
+    pub fn over(stream: S) -> Self {
+        Self { reader: BufReader::new(stream) }
     }
 
     /// Sends bytes. Ignores that the server may have closed the connection, because its response shows the reason.
@@ -48,9 +60,11 @@ impl Wire {
         self.reader.get_mut().write_all(bytes.as_ref())
     }
 
-    /// Closes the write side of the connection.
-    pub fn finish(&self) {
-        let _ = self.stream().shutdown(Shutdown::Write);
+    /// Sends a request and returns the response.
+    #[track_caller]
+    pub fn exchange(&mut self, request: impl AsRef<[u8]>) -> Answer {
+        self.send(request);
+        self.answer().expect("an answer")
     }
 
     /// Reads the next response. Returns `None` if the connection closes first.
@@ -77,7 +91,7 @@ impl Wire {
     pub fn head(&mut self) -> Option<Answer> {
         let status = self.line()?;
         let mut parts = status.split(' ');
-        assert_eq!(parts.next(), Some("HTTP/1.1"), "{status}");
+        assert!(matches!(parts.next(), Some("HTTP/1.1" | "HTTP/1.0")), "{status}");
         let status = parts.next().and_then(|status| status.parse().ok()).expect("a status");
         let mut headers = Vec::new();
         loop {
@@ -90,18 +104,30 @@ impl Wire {
         }
     }
 
+    /// Returns whether the server closes the connection without sending more.
+    pub fn is_closed(&mut self) -> bool {
+        match self.reader.fill_buf() {
+            Ok(more) => more.is_empty(),
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
+    }
+
     /// Returns whether the server closes the connection. Discards what it still sends.
     pub fn ends(&mut self) -> bool {
-        let mut buffer = [0; 4096];
-        loop {
-            match self.reader.read(&mut buffer) {
-                Ok(0) => return true,
-                Ok(_) => {}
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return false,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(_) => return true,
+        while !self.is_closed() {
+            match self.reader.buffer().len() {
+                0 => return false,
+                length => self.reader.consume(length),
             }
         }
+        true
+    }
+
+    /// Returns everything until the server closes the connection.
+    pub fn rest(&mut self) -> String {
+        let mut rest = Vec::new();
+        let _ = self.reader.read_to_end(&mut rest); // it may be reset
+        String::from_utf8_lossy(&rest).into_owned()
     }
 
     fn chunks(&mut self, body: &mut Vec<u8>) -> Option<()> {
@@ -133,18 +159,18 @@ impl Wire {
     }
 }
 
-/// Formats a request: request line, `Host`, header lines, an empty line and the body. States the length of a non-empty
-/// body.
-pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
-    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n").into_bytes();
+/// Formats a request: method and target, `Host`, header lines, an empty line and the body. States the length of a
+/// non-empty body.
+pub fn request(line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let mut text = format!("{line} HTTP/1.1\r\nHost: localhost\r\n");
     for header in headers {
-        text.extend_from_slice(header.as_bytes());
-        text.extend_from_slice(b"\r\n");
+        text.push_str(header);
+        text.push_str("\r\n");
     }
     if !body.is_empty() {
-        text.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        text.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    text.extend_from_slice(b"\r\n");
-    text.extend_from_slice(body);
-    text
+    text.push_str("\r\n");
+    [text.as_bytes(), body].concat()
 }

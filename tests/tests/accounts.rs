@@ -1,15 +1,14 @@
-//! Accounts over HTTP: from an invitation to an account, and operations of its owner and of admins.
+//! Accounts: commands of operators, what is logged, and a race.
 
 use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples::small;
-use vault_tests::{Account, Answer, Client, Database, Session, Vault, on_both_databases};
+use vault_tests::{Account, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    one_confirmation_creates_account,
-    last_admin_survives_concurrent_requests,
+    concurrent_mutual_re_enrolments_keep_one_admin,
 }
 
 const PASSWORD: &str = "a sentence for these tests";
@@ -24,23 +23,11 @@ fn enrol(client: &Client, invited: &Value) -> Value {
     client.enrol(text(&invited["enrolment_code"]), PASSWORD).expect(200).json()
 }
 
-/// Confirms an enrolment with the current code of its authenticator, and returns the code.
+/// Confirms an enrolment with the current code of its authenticator.
 #[track_caller]
-fn confirm(client: &Client, invited: &Value, drafted: &Value) -> String {
+fn confirm(client: &Client, invited: &Value, drafted: &Value) {
     let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
-    let answer = client.confirm_enrolment(text(&invited["enrolment_code"]), &code).expect(204);
-    assert_eq!((answer.body.len(), answer.header("content-type")), (0, None));
-    code
-}
-
-/// Invites and enrols a user.
-#[track_caller]
-fn member(admin: &Session, email: &str, role: &str) -> Account {
-    let client = admin.client();
-    let invited = admin.invite(email, role).expect(201).json();
-    let drafted = enrol(client, &invited);
-    confirm(client, &invited, &drafted);
-    Account::enrolled("Acme", &invited, &drafted, PASSWORD)
+    client.confirm_enrolment(text(&invited["enrolment_code"]), &code).expect(204);
 }
 
 #[test]
@@ -103,201 +90,6 @@ fn operator_invites_too() {
 }
 
 #[test]
-fn a15_weak_passwords_are_refused_to_their_owners() {
-    let vault = Vault::start(Database::Sqlite);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let email = "someone@example.com";
-    let invited = admin.invite(email, "viewer").expect(201).json();
-    let code = text(&invited["enrolment_code"]);
-    let long = "p".repeat(1025);
-    let weak = ["", "short", "seven77", "password1", "12345678", email, "SOMEONE@example.com", "OrgVault1", &long];
-    let named = |answer: Answer, pointer: &str| {
-        let fields = answer.problem("refused-value").refused_fields();
-        assert_eq!(fields.iter().map(|(found, _)| &**found).collect::<Vec<_>>(), [pointer]);
-    };
-    for password in weak {
-        named(client.enrol(code, password), "/password");
-    }
-    let drafted = enrol(&client, &invited);
-    confirm(&client, &invited, &drafted);
-    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
-    let session = account.log_in(&client);
-    for password in weak {
-        let body = json!({"password": "wrong", "passcode": "wrong", "new_password": password});
-        named(session.post_account("password", &body), "/new_password");
-    }
-    client.log_in(&account.sound_login()).expect(200);
-}
-
-#[test]
-fn a25_code_that_enrolled_does_not_log_in() {
-    let vault = Vault::start(Database::Sqlite);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let invited = admin.invite("new@example.com", "viewer").expect(201).json();
-    let drafted = enrol(&client, &invited);
-    let code = confirm(&client, &invited, &drafted);
-    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
-    client.log_in(&account.login(&code)).problem("invalid-login");
-    account.log_in(&client);
-    client.log_in(&account.login(&code)).problem("invalid-login");
-}
-
-#[test]
-fn a45_new_secrets_revoke_other_sessions() {
-    let vault = Vault::start(Database::Sqlite);
-    let (bystander, client) = (vault.admin_session(), vault.client());
-
-    let account = vault.account("Acme", "viewer");
-    let [other, session] = [0; 2].map(|_| account.log_in(&client));
-    let mut body = account.proof();
-    body["new_password"] = json!(PASSWORD);
-    session.post_account("password", &body).expect(204);
-    assert!(session.is_live() && !other.is_live());
-    client.log_in(&account.sound_login()).problem("invalid-login");
-    let mut login = account.sound_login();
-    login["password"] = json!(PASSWORD);
-    client.log_in(&login).expect(200);
-
-    let account = vault.account("Acme", "viewer");
-    let [other, session] = [0; 2].map(|_| account.log_in(&client));
-    let new = session.post_account("recovery-codes", &account.proof()).expect(200).json();
-    assert!(session.is_live() && !other.is_live());
-    client.log_in(&account.sound_login()).problem("invalid-login");
-    client.log_in(&account.login(text(&new["recovery_codes"][0]))).expect(200);
-    assert_eq!(session.own_account()["recovery_codes_left"], 9);
-
-    // Failed re-authentication changes nothing and counts as a failed login.
-    let mut answers = Vec::new();
-    for path in ["password", "passcode", "recovery-codes"] {
-        let mut body = json!({"password": "wrong", "passcode": "000000"});
-        if path == "password" {
-            body["new_password"] = json!("a horse of another colour");
-        }
-        answers.push(session.post_account(path, &body).problem("invalid-login").indistinct());
-    }
-    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
-    assert!(session.is_live() && bystander.is_live());
-}
-
-#[test]
-fn a54_invited_user_may_do_nothing() {
-    let vault = Vault::start(Database::Sqlite);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let id = admin.save(&small("a", 1));
-    let invited = admin.invite("owner@example.com", "admin").expect(201).json();
-    let code = text(&invited["enrolment_code"]);
-    let drafted = enrol(&client, &invited);
-    let account = Account::enrolled("Acme", &invited, &drafted, PASSWORD);
-    let authenticator = account.authenticator.code(current_step());
-    for passcode in [&*authenticator, &account.recovery_code(), code] {
-        client.log_in(&account.login(passcode)).problem("invalid-login");
-    }
-    for token in [code, text(&drafted["totp"]["secret"])] {
-        for (method, path) in [
-            ("GET", "/v1/organization-vault".to_owned()),
-            ("GET", format!("/v1/organization-vault/{id}")),
-            ("DELETE", format!("/v1/organization-vault/{id}")),
-            ("GET", "/v1/accounts".to_owned()),
-            ("GET", "/v1/account".to_owned()),
-        ] {
-            client.request(method, &path).bearer(token).send().problem("invalid-token");
-        }
-    }
-    assert_eq!(admin.ids(), [id]);
-    // A login with an invited address gets the same response as one with an unknown address.
-    let unknown = client.log_in(&json!({"email": "unknown@example.com", "password": PASSWORD, "passcode": "000000"}));
-    assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
-    // Enrolment is impossible while the organization is disabled.
-    vault.run(&["org", "set", "--state", "disabled", "Acme"]).done();
-    client.enrol(code, PASSWORD).problem("invalid-enrolment");
-    client.confirm_enrolment(code, &account.authenticator.code(current_step())).problem("invalid-enrolment");
-    vault.run(&["org", "set", "--state", "enabled", "Acme"]).done();
-    confirm(&client, &invited, &drafted);
-}
-
-#[test]
-fn a56_role_has_one_spelling_over_http() {
-    let vault = Vault::start(Database::Sqlite);
-    let admin = vault.admin_session();
-    let viewer = vault.account("Acme", "viewer");
-    let before = admin.accounts();
-    for role in [
-        " ADMIN",
-        "Admin",
-        "admin ",
-        "admin\u{0}",
-        "\u{ff41}\u{ff44}\u{ff4d}\u{ff49}\u{ff4e}",
-        "adm\u{131}n",
-        "",
-        "owner",
-    ] {
-        admin.invite("x@example.com", role).problem("refused-value");
-        admin.change_account(&viewer.id, &json!({"role": role})).problem("refused-value");
-    }
-    for role in [json!(["admin"]), json!(1), json!(null), json!({"role": "admin"})] {
-        admin.change_account(&viewer.id, &json!({"role": role})).problem("malformed-request");
-        let invite = admin.call("POST", "/v1/accounts").json(&json!({"email": "x@example.com", "role": role}));
-        invite.send().problem("malformed-request");
-    }
-    assert_eq!(admin.accounts(), before);
-}
-
-/// Returns the statuses of `count` requests that start simultaneously.
-fn concurrently(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
-    let barrier = Barrier::new(count);
-    thread::scope(|scope| {
-        let (act, barrier) = (&act, &barrier);
-        let threads: Vec<_> = (0..count)
-            .map(|number| {
-                scope.spawn(move || {
-                    barrier.wait();
-                    act(number).status
-                })
-            })
-            .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
-}
-
-fn one_confirmation_creates_account(database: Database) {
-    let vault = Vault::start(database);
-    let (admin, client) = (vault.admin_session(), vault.client());
-    let invited = admin.invite("new@example.com", "viewer").expect(201).json();
-    let drafted = enrol(&client, &invited);
-    let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
-    let mut statuses = concurrently(8, |_| vault.client().confirm_enrolment(text(&invited["enrolment_code"]), &code));
-    statuses.sort_unstable();
-    assert_eq!(statuses, [204, 401, 401, 401, 401, 401, 401, 401]);
-    assert_eq!(admin.accounts().len(), 2);
-    Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
-}
-
-fn last_admin_survives_concurrent_requests(database: Database) {
-    let vault = Vault::start(database);
-    let client = vault.client();
-    for (round, change) in [json!({"role": "viewer"}), json!({"state": "disabled"})].into_iter().enumerate() {
-        let organization = format!("Round {round}");
-        let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
-        let sessions = [0, 1].map(|number| admins[number].log_in(&client));
-        // Each admin demotes the other.
-        let statuses = concurrently(2, |number| {
-            sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change)
-        });
-        assert!(statuses.contains(&200), "{statuses:?}");
-        assert!(statuses.iter().any(|status| matches!(status, 401 | 409)), "{statuses:?}");
-        let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();
-        assert_eq!(live.len(), 1, "one of them is left");
-        let left = &admins[usize::from(sessions[1].is_live())];
-        for change in [json!({"role": "editor"}), json!({"state": "disabled"})] {
-            live[0].change_account(&left.id, &change).problem("conflict");
-        }
-        live[0].call("DELETE", &format!("/v1/accounts/{}", left.id)).send().problem("conflict");
-        // Operators may demote the last admin.
-        vault.run(&["account", "set-role", "--role", "viewer", "--email", &left.email]).done();
-    }
-}
-
-#[test]
 fn nothing_of_an_enrolment_is_logged() {
     let vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug"]);
     let admin = vault.admin_session();
@@ -321,7 +113,57 @@ fn nothing_of_an_enrolment_is_logged() {
     for secret in secrets.into_iter().map(text).chain([PASSWORD, "new@example.com", &session.token]) {
         assert!(!log.contains(secret), "{secret}");
     }
-    // The list contains each of many members once.
-    let mine = member(&admin, "another@example.com", "viewer");
-    assert_eq!(admin.accounts()["another@example.com"]["id"], json!(mine.id));
+}
+
+#[test]
+fn operator_re_enrols_the_last_admin() {
+    let vault = Vault::start(Database::Sqlite);
+    let client = vault.client();
+    let admin = vault.account("Acme", "admin");
+    let session = admin.log_in(&client);
+    let command = ["account", "re-enrol", "--email", &admin.email];
+    let printed = vault.json(&command);
+    assert_eq!(text(&printed["organization"]), "Acme");
+    assert!(!session.is_live());
+    let reported = vault.run(&command).done();
+    assert!(reported.stderr.contains("has no active admin until"), "{}", reported.stderr);
+    let code = reported.stdout.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap().to_owned();
+    assert!(reported.stdout.contains(&format!("/#/enrol/{code}")), "{}", reported.stdout);
+    client.enrol(text(&printed["enrolment_code"]), PASSWORD).problem("invalid-enrolment");
+    let shown = vault.run(&["account", "show", "--email", &admin.email]).done().stdout;
+    assert!(shown.contains("re-enrolling") && shown.contains("code until"), "{shown}");
+    let invited = json!({"id": admin.id, "enrolment_code": code});
+    let drafted = enrol(&client, &invited);
+    confirm(&client, &invited, &drafted);
+    let session = Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
+    assert_eq!(text(&session.own_account()["role"]), "admin");
+}
+
+fn concurrent_mutual_re_enrolments_keep_one_admin(database: Database) {
+    let vault = Vault::start(database);
+    let client = vault.client();
+    for round in 0..3 {
+        let organization = format!("Round {round}");
+        let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
+        let sessions = admins.each_ref().map(|admin| admin.log_in(&client).on(&vault.client()));
+        let barrier = Barrier::new(2);
+        let mut statuses = thread::scope(|scope| {
+            let threads = [0, 1].map(|number| {
+                let (session, other, barrier) = (&sessions[number], &admins[1 - number], &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    session.re_enrol(&other.id).status
+                })
+            });
+            threads.map(|thread| thread.join().unwrap())
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses, [201, 401]);
+        let live: Vec<_> = sessions.iter().filter(|session| session.is_live()).collect();
+        assert_eq!(live.len(), 1);
+        let mut states: Vec<_> =
+            live[0].accounts().into_values().map(|account| text(&account["state"]).to_owned()).collect();
+        states.sort_unstable();
+        assert_eq!(states, ["active", "re-enrolling"]);
+    }
 }

@@ -1,10 +1,8 @@
 //! Three replicas with activation listeners on one database: a change that one has acknowledged is in effect on all.
 
-use serde_json::{Value, json};
-use std::sync::Barrier;
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use vault_tests::binary::Run;
 use vault_tests::issuer::{SigningKey, audience, now};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
@@ -142,55 +140,4 @@ fn no_activation_succeeds_after_acknowledged_revocation() {
     replicas.none_succeeds("of a closed organization", "invalid-token", |_| {
         vault.run(&["org", "set", "--state", "disabled", "Acme"]).done();
     });
-}
-
-#[test]
-fn activation_limit_applies_across_replicas() {
-    const LIMIT: usize = 5;
-    let replicas = Replicas::start(&["--max-activations=5"]);
-    let integration = Integration::make(&replicas.vault, "import", &["imports"]);
-    let barrier = Barrier::new(24);
-    let statuses: Vec<u16> = thread::scope(|scope| {
-        let programs: Vec<_> = (0..24)
-            .map(|number| {
-                let (client, barrier, integration) = (replicas.client(number), &barrier, &integration);
-                scope.spawn(move || {
-                    client.get("/livez").send(); // establishes the connection before the race starts
-                    barrier.wait();
-                    integration.activate(&client, "imports").status
-                })
-            })
-            .collect();
-        programs.into_iter().map(|program| program.join().unwrap()).collect()
-    });
-    assert_eq!(statuses.iter().filter(|status| **status == 201).count(), LIMIT, "{statuses:?}");
-    for number in 0..REPLICAS {
-        assert_eq!(integration.live(&replicas.client(number)).len(), LIMIT);
-        integration.activate(&replicas.client(number), "imports").problem("too-many-requests");
-    }
-}
-
-#[test]
-fn concurrent_rotations_leave_only_later_token() {
-    let replicas = Replicas::start(&[]);
-    let integration = Integration::make(&replicas.vault, "import", &["imports"]);
-    let rotate = ["integration", "rotate", "--org", "Acme", "--name", "import", "--overlap", "0", "--json"];
-    let runs: Vec<Run> = thread::scope(|scope| {
-        let rotations: Vec<_> = (0..4).map(|_| scope.spawn(|| replicas.vault.run(&rotate))).collect();
-        rotations.into_iter().map(|rotation| rotation.join().unwrap()).collect()
-    });
-    let printed: Vec<Value> = runs.iter().filter(|run| run.status == Some(0)).map(Run::json).collect();
-    assert!(!printed.is_empty(), "{runs:?}");
-    let works = |number: usize| {
-        let works = printed.iter().filter(|printed| {
-            let token = printed["token"].as_str().unwrap();
-            let call = replicas.client(number).request("GET", "/v1/activations").bearer(token).send();
-            call.status == 200
-        });
-        works.count()
-    };
-    for number in 0..REPLICAS {
-        assert_eq!(works(number), 1);
-        integration.activate(&replicas.client(number), "imports").problem("invalid-token");
-    }
 }

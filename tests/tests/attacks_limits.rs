@@ -1,4 +1,4 @@
-//! Rate limits per network, and rejected peers.
+//! Default and highest rates, and rejected peers.
 
 use serde_json::json;
 use std::fs;
@@ -7,56 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use vault_tests::process::Server;
 use vault_tests::skip;
 use vault_tests::wire::{Wire, request};
-use vault_tests::{Answer, Client, Database, Vault};
-
-/// The lowest possible rate.
-const SLOW: [&str; 2] = ["--login-rate", "1"];
-/// Many more logins than the rate allows while they are sent.
-const MANY: usize = 60;
-
-/// Sends a login with all headers that claim a separate network.
-fn claiming(client: &Client, number: usize, body: &serde_json::Value) -> Answer {
-    let address = format!("203.{number}.113.7");
-    let mut call = client.request("POST", "/v1/login").json(body);
-    for name in ["x-forwarded-for", "x-real-ip", "true-client-ip", "cf-connecting-ip", "x-client-ip"] {
-        call = call.header(name, &address);
-    }
-    call.header("forwarded", &format!("for={address}")).send()
-}
-
-#[test]
-fn a85_spoofed_address_does_not_change_limit() {
-    let vault = Vault::start_with(Database::Sqlite, &SLOW);
-    let (client, account) = (vault.client(), vault.admin());
-    let statuses: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &json!({})).status).collect();
-    assert!(statuses[..10].iter().all(|status| *status == 400), "{statuses:?}");
-    assert!(statuses.contains(&429), "{statuses:?}");
-
-    let passwords = vault.password_evaluations();
-    let answers: Vec<_> = (0..MANY).map(|number| claiming(&client, number, &account.login("000000"))).collect();
-    let refused = answers.into_iter().find(|answer| answer.status == 429).expect("a refusal");
-    let wait: u32 = refused.problem("too-many-requests").header("retry-after").unwrap().parse().unwrap();
-    assert!((1..=3).contains(&wait), "{wait}");
-    let evaluated = vault.password_evaluations() - passwords;
-    assert!(evaluated < MANY as u64 / 2, "refused attempts are not evaluated: {evaluated}");
-    let metrics = vault.server().admin_client().get("/metrics").send().expect(200).text();
-    assert!(metrics.contains("orgvault_http_requests_total{operation=\"log-in\",status=\"429\"}"), "{metrics}");
-}
-
-#[test]
-fn a85_clients_behind_trusted_proxy_have_separate_limits() {
-    let vault = Vault::start_with(Database::Sqlite, &[&SLOW[..], &["--trusted-proxy", "127.0.0.0/8"]].concat());
-    let client = vault.client();
-    for number in 0..MANY {
-        assert_eq!(claiming(&client, number, &json!({})).status, 400);
-    }
-    // The client controls the part to the left of the proxy's own entry.
-    let one = |number: usize| {
-        let value = format!("203.{number}.113.7, 198.51.100.{number}");
-        client.request("POST", "/v1/login").header("x-forwarded-for", &value).json(&json!({})).send().status
-    };
-    assert!((0..MANY).any(|number| one(number) == 429), "a /24 is one network");
-}
+use vault_tests::{Client, Database, Vault};
 
 #[test]
 fn shared_address_is_not_limited_in_normal_use() {
@@ -106,7 +57,7 @@ fn everywhere(vault: &Vault, flags: &[&str]) -> (Server, u16) {
 fn beyond_loopback_without_tls_only_proxies_are_served() {
     let Some(outer) = outer_address() else { skip!("this machine has no address beyond loopback") };
     let vault = Vault::init(Database::Sqlite);
-    let ask = |port| Wire::exchange((outer, port).into(), request("GET", "/livez", &[], b""));
+    let ask = |port| Wire::once((outer, port).into(), request("GET /livez", &[], ""));
 
     let (server, port) = everywhere(&vault, &["--trusted-proxy", "203.0.113.0/24"]);
     assert!(ask(port).is_none(), "closed unanswered");

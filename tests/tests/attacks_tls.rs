@@ -2,8 +2,6 @@
 
 use serde_json::json;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -12,7 +10,6 @@ use vault_tests::binary::Run;
 use vault_tests::process::{Server, free_address, own_address};
 use vault_tests::samples::s3;
 use vault_tests::tls::{Identity, certificate_file, key_file, put, serve};
-use vault_tests::wire::request;
 use vault_tests::{Database, Vault};
 
 /// Waits until `condition` is true.
@@ -23,36 +20,6 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-#[test]
-fn a88_responses_over_tls_have_hsts() {
-    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
-    let account = vault.admin();
-    let server = serve(&vault, &identity, &[]);
-    let client = identity.client(&server);
-    let answers = [
-        client.get("/livez").send(),
-        client.log_in(&account.sound_login()),
-        client.log_in(&account.login("000000")),
-        client.log_in(&json!({})),
-        client.get("/nonsense").send(),
-        client.request("PUT", "/v1/login").send(),
-        client.request("POST", "/v1/login").json_text(" ".repeat(65_537)).send(),
-    ];
-    assert_eq!(answers.each_ref().map(|answer| answer.status), [200, 200, 401, 400, 404, 405, 413]);
-    for answer in answers {
-        let reported = answer.header("strict-transport-security").unwrap_or_default();
-        let age =
-            reported.split(';').next().and_then(|age| age.strip_prefix("max-age=")).and_then(|age| age.parse().ok());
-        assert!(age.is_some_and(|age: u32| age >= 31_536_000), "{reported}");
-        assert!(!reported.contains("includeSubDomains"), "subdomains were not requested: {reported}");
-    }
-    let plain = server.admin_client().get("/livez").send();
-    assert_eq!(plain.header("strict-transport-security"), None, "not without TLS");
-    let log = server.log_text();
-    assert!(log.contains(&format!("https://{}/v1", server.address)) && !log.contains("TLS is off"), "{log}");
-    assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
@@ -73,53 +40,6 @@ fn whole_job_runs_over_tls() {
     assert_eq!(listed.iter().map(|item| &item.id).collect::<Vec<_>>(), [&saved.id]);
     session.delete(&saved.id).unwrap();
     session.log_out().unwrap();
-}
-
-#[test]
-fn non_tls_connection_is_closed() {
-    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
-    let mut server = serve(&vault, &identity, &[]);
-    let sent = [request("GET", "/livez", &[], b""), b"\0".to_vec(), vec![0xff; 100_000], vec![22, 3, 1, 255, 255, 1]];
-    for bytes in &sent {
-        let answer = exchange(server.address, bytes);
-        assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
-    }
-    assert!(server.is_alive() && identity.is_shown_by(&server));
-    assert!(!server.log_text().contains("panicked"));
-}
-
-/// Sends only `bytes`, and returns all received bytes.
-fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
-    let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let _ = socket.write_all(bytes); // the connection may be closed before all is sent
-    let _ = socket.shutdown(std::net::Shutdown::Write);
-    let mut answer = Vec::new();
-    let _ = socket.read_to_end(&mut answer); // the connection may be reset
-    answer
-}
-
-#[test]
-fn a84_slow_handshakes_are_disconnected() {
-    let (vault, identity) = (Vault::init(Database::Sqlite), Identity::new());
-    let server = serve(&vault, &identity, &[]);
-    let start = Instant::now();
-    let slow: Vec<_> = (0..200)
-        .map(|number: usize| {
-            let mut socket = TcpStream::connect(server.address).unwrap();
-            // The first bytes of a handshake, in varying number.
-            socket.write_all(&[22, 3, 1, 0, 71, 1, 0, 0][..number % 9]).unwrap();
-            socket
-        })
-        .collect();
-    for _ in 0..20 {
-        assert!(identity.is_shown_by(&server), "others are served in the meantime");
-    }
-    for mut socket in slow {
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let _ = socket.read_to_end(&mut Vec::new());
-    }
-    assert!(start.elapsed() < Duration::from_secs(300), "one after the other they would take 1,000 s");
 }
 
 #[test]

@@ -176,6 +176,10 @@ fn impossible_commands_are_refused_with_reason(database: Database) {
             "/nowhere",
         ])
         .refused();
+    for role in [" admin", "Admin", "\u{ff41}dmin", "adm\u{131}n", "[\"admin\"]", "1", "", "owner", "admin,viewer"] {
+        vault.run(&["account", "create", "--org", "Acme", "--email", "x@example.com", "--role", role]).misused();
+        vault.run(&["account", "set-role", "--email", &account.email, "--role", role]).misused();
+    }
     // A command with a confirmation does not continue without an answer.
     vault.run(&["org", "delete", "Acme"]).misused();
     vault.run(&["account", "delete", "--email", &account.email]).misused();

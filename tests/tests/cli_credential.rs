@@ -4,94 +4,37 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
-use vault_tests::binary::{self, Run};
-use vault_tests::integration::write_private;
+use vault_tests::binary::Run;
 use vault_tests::samples::{s3, small};
 use vault_tests::terminal::Terminal;
-use vault_tests::{Account, ActivationListener, Database, Integration, Vault};
+use vault_tests::{ActivationListener, Database, Desk, Integration, Vault};
 
-/// A client host: a home directory, and nothing of the vault.
-struct Machine<'a> {
-    vault: &'a Vault,
-    home: PathBuf,
+/// Runs a command on a terminal, where the user types `typed` at the prompt. Returns its status and the terminal's
+/// content.
+fn run_on_terminal(desk: &Desk, arguments: &[&str], typed: Option<&str>) -> (Option<i32>, String) {
+    let mut terminal = Terminal::start(desk.command(arguments), 400);
+    if let Some(typed) = typed {
+        terminal.wait_for(" to continue: ");
+        terminal.type_line(typed);
+    }
+    terminal.end()
 }
 
-impl<'a> Machine<'a> {
-    fn of(vault: &'a Vault, name: &str) -> Self {
-        let home = vault.scratch(name);
-        fs::create_dir(&home).unwrap();
-        Self { vault, home }
-    }
+/// Writes data of a credential to a file.
+fn data(desk: &Desk, number: usize) -> String {
+    desk.file(&format!("data-{number}.json"), &small("a", number)["data"].to_string())
+}
 
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = binary::command();
-        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").args(arguments);
-        command
-    }
-
-    #[track_caller]
-    fn run(&self, arguments: &[&str]) -> Run {
-        Run::of(&mut self.command(arguments))
-    }
-
-    #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
-        self.run(&[arguments, &["--json"]].concat()).done().json()
-    }
-
-    /// Runs a command on a terminal, where the user types `typed` at the prompt. Returns its status and the terminal's
-    /// content.
-    fn run_on_terminal(&self, arguments: &[&str], typed: Option<&str>) -> (Option<i32>, String) {
-        let mut terminal = Terminal::start(self.command(arguments), 400);
-        if let Some(typed) = typed {
-            terminal.wait_for(" to continue: ");
-            terminal.type_line(typed);
-        }
-        terminal.end()
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        let path = self.home.join(name);
-        write_private(&path, content);
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn data(&self, number: usize) -> String {
-        self.file(&format!("data-{number}.json"), &small("a", number)["data"].to_string())
-    }
-
-    fn kept(&self) -> PathBuf {
-        self.home.join(".local/state/orgvault/logins/default.json")
-    }
-
-    fn url(&self) -> String {
-        format!("http://{}/v1", self.vault.address())
-    }
-
-    #[track_caller]
-    fn log_in(&self, account: &Account) -> Run {
-        self.log_in_with(account, &[])
-    }
-
-    #[track_caller]
-    fn log_in_with(&self, account: &Account, more: &[&str]) -> Run {
-        let (password, passcode) = (
-            self.file("password", &format!("{}\n", account.password)),
-            self.file("passcode", &account.recovery_code()),
-        );
-        let url = self.url();
-        let files = ["--password-file", &password, "--passcode-file", &passcode];
-        self.run(&[&["login", "--url", &url, "--email", &account.email, "--json"][..], &files, more].concat())
-    }
+fn url(vault: &Vault) -> String {
+    format!("http://{}/v1", vault.address())
 }
 
 #[test]
 fn terminal_lists_users_of_credential_before_change() {
     let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
-    let machine = Machine::of(&vault, "desk");
+    let machine = Desk::of(&vault, "desk");
     let admin = vault.admin();
-    machine.log_in(&admin).done();
+    machine.log_in(&vault, &admin, &[]).done();
     let session = admin.log_in(&vault.client());
     let [used, unused] = ["imports", "exports"].map(|namespace| session.save(&small(namespace, 1)));
     let integration = Integration::make(&vault, "nightly import", &["imports"]);
@@ -99,21 +42,21 @@ fn terminal_lists_users_of_credential_before_change() {
     let version = |id: &str| session.show(id).expect(200).json()["version"].as_i64().unwrap();
     let users = "Activated in the last 30 days by: nightly import.";
 
-    let data = machine.data(2);
+    let data = data(&machine, 2);
     let replace = ["credential", "replace", &used, "--data-file", &data];
-    let (status, shown) = machine.run_on_terminal(&replace, Some("no"));
+    let (status, shown) = run_on_terminal(&machine, &replace, Some("no"));
     assert!(shown.contains(users) && shown.contains("Nothing was changed"), "{shown}");
     assert_eq!((status, version(&used)), (Some(1), 1));
-    let (status, shown) = machine.run_on_terminal(&replace, Some("yes"));
+    let (status, shown) = run_on_terminal(&machine, &replace, Some("yes"));
     assert_eq!((status, version(&used)), (Some(0), 2), "{shown}");
     // A staged version affects no job, and --yes disables the prompt.
     for asks_nothing in ["--stage", "--yes"] {
-        let (status, shown) = machine.run_on_terminal(&[&replace[..], &[asks_nothing]].concat(), None);
+        let (status, shown) = run_on_terminal(&machine, &[&replace[..], &[asks_nothing]].concat(), None);
         assert_eq!(status, Some(0), "{shown}");
         assert!(!shown.contains("to continue"), "{shown}");
     }
 
-    let delete = |id: &str, typed: &str| machine.run_on_terminal(&["credential", "delete", id], Some(typed));
+    let delete = |id: &str, typed: &str| run_on_terminal(&machine, &["credential", "delete", id], Some(typed));
     let (status, shown) = delete(&used, "exports");
     assert!(shown.contains(users) && shown.contains("Type imports to continue: "), "{shown}");
     assert_eq!((status, session.ids().len()), (Some(1), 2));
@@ -126,17 +69,20 @@ fn terminal_lists_users_of_credential_before_change() {
 #[test]
 fn credential_is_rotated_from_the_command_line() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
+    let machine = Desk::of(&vault, "home");
     let account = vault.account("Acme", "editor");
     let output = machine.run(&["credential", "list"]).refused().stderr;
     assert!(output.contains("orgvault login"), "{output}");
-    let login = machine.log_in(&account).done();
-    assert_eq!((&login.json()["email"], &login.json()["url"]), (&json!(account.email), &json!(machine.url())));
+    let login = machine.log_in(&vault, &account, &[]).done();
+    assert_eq!((&login.json()["email"], &login.json()["url"]), (&json!(account.email), &json!(url(&vault))));
     assert!(!login.stdout.contains("v4.local"), "{}", login.stdout);
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(machine.kept()), mode(machine.kept().parent().unwrap().to_owned())), (0o600, 0o700));
+    assert_eq!(
+        (mode(machine.kept("default")), mode(machine.kept("default").parent().unwrap().to_owned())),
+        (0o600, 0o700)
+    );
 
-    let (first, second) = (machine.data(1), machine.data(2));
+    let (first, second) = (data(&machine, 1), data(&machine, 2));
     let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &first];
     let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
     // A second credential makes the selection of jobs ambiguous.
@@ -230,16 +176,16 @@ fn credential_is_rotated_from_the_command_line() {
     assert!(output.contains(&format!("cannot show credential {id}")), "{output}");
 
     assert_eq!(machine.json(&["logout"])["ended"], true);
-    assert!(!machine.kept().exists());
+    assert!(!machine.kept("default").exists());
     machine.run(&["logout"]).refused();
 }
 
 #[test]
 fn data_and_login_violations_omit_values() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
+    let machine = Desk::of(&vault, "home");
     let account = vault.account("Acme", "editor");
-    machine.log_in(&account).done();
+    machine.log_in(&vault, &account, &[]).done();
     let id = vault.admin_session().save(&s3().request);
     let replace = |data: &str, more: &[&str]| {
         let file = machine.file("new.json", data);
@@ -272,7 +218,7 @@ fn data_and_login_violations_omit_values() {
     assert!(output.contains("Run `orgvault login`"), "{output}");
     assert_eq!(machine.json(&["logout"])["ended"], false);
     let password = machine.file("password", "h7Qz-wrong");
-    let login = ["login", "--url", &machine.url(), "--email", &account.email, "--password-file", &password];
+    let login = ["login", "--url", &url(&vault), "--email", &account.email, "--password-file", &password];
     machine.run(&login).misused();
     machine.run(&[&login[..], &["--passcode-file", &password]].concat()).refused();
     machine.run(&["login", "--email", "a@example.com", "--password-file", "-", "--passcode-file", "-"]).misused();
@@ -282,24 +228,24 @@ fn data_and_login_violations_omit_values() {
 #[test]
 fn several_logins_are_kept_under_their_profiles() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
+    let machine = Desk::of(&vault, "home");
     let (first, second) = (vault.account("Acme", "editor"), vault.account("Umbrella", "editor"));
     assert_eq!(machine.json(&["profiles"]), json!([]));
-    machine.log_in(&first).done();
-    let login = machine.log_in_with(&second, &["--profile", "umbrella"]).done();
+    machine.log_in(&vault, &first, &[]).done();
+    let login = machine.log_in(&vault, &second, &["--profile", "umbrella"]).done();
     assert_eq!(login.json()["profile"], "umbrella");
     let listed = machine.json(&["profiles"]);
     let emails: Vec<&Value> = listed.as_array().unwrap().iter().map(|login| &login["email"]).collect();
     assert_eq!(emails, [&json!(first.email), &json!(second.email)]);
     assert_eq!((&listed[0]["profile"], &listed[1]["profile"]), (&json!("default"), &json!("umbrella")));
     assert_eq!(listed[1]["expired"], false);
-    let kept = machine.kept().with_file_name("umbrella.json");
+    let kept = machine.kept("default").with_file_name("umbrella.json");
     let token = fs::read_to_string(&kept).unwrap();
     assert!(token.contains("v4.local") && !listed.to_string().contains("v4.local"), "{listed}");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
 
     // Each profile works in its own organization. The flag may precede or follow the subcommand.
-    let data = machine.data(1);
+    let data = data(&machine, 1);
     let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &data];
     machine.json(&[&save[..], &["--profile", "umbrella"]].concat());
     assert_eq!(machine.json(&["credential", "list"]), json!([]));
@@ -313,10 +259,10 @@ fn several_logins_are_kept_under_their_profiles() {
         (machine.file("password", &second.password), machine.file("passcode", &second.recovery_code()));
     let files = ["--password-file", &password, "--passcode-file", &passcode];
     let again = machine.json(&[&["login", "--profile", "umbrella"][..], &files].concat());
-    assert_eq!((&again["email"], &again["url"]), (&json!(second.email), &json!(machine.url())));
+    assert_eq!((&again["email"], &again["url"]), (&json!(second.email), &json!(url(&vault))));
 
     machine.json(&["logout", "--profile", "umbrella"]);
-    assert!(!kept.exists() && machine.kept().exists());
+    assert!(!kept.exists() && machine.kept("default").exists());
     let output = machine.run(&["credential", "list", "--profile", "umbrella"]).refused().stderr;
     assert!(output.contains("orgvault login --profile umbrella") && output.contains("orgvault profiles"), "{output}");
     for wrong in ["../default", "", ".x"] {
@@ -327,10 +273,10 @@ fn several_logins_are_kept_under_their_profiles() {
 #[test]
 fn terminal_prompts_for_missing_values_without_echo() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
+    let machine = Desk::of(&vault, "home");
     let account = vault.account("Acme", "editor");
     let passcode = account.recovery_code();
-    let mut login = Terminal::start(machine.command(&["login", "--url", &machine.url()]), 80);
+    let mut login = Terminal::start(machine.command(&["login", "--url", &url(&vault)]), 80);
     login.wait_for("E-mail address: ");
     login.type_line(&account.email);
     login.wait_for("Password: ");
@@ -387,14 +333,14 @@ fn terminal_prompts_for_missing_values_without_echo() {
     // A script cannot answer prompts.
     let output = machine.run(&["credential", "save", "--namespace", "a", "--type", "s3"]).misused().stderr;
     assert!(output.contains("--data-file"), "{output}");
-    let output = machine.run(&["login", "--url", &machine.url(), "--profile", "new"]).misused().stderr;
+    let output = machine.run(&["login", "--url", &url(&vault), "--profile", "new"]).misused().stderr;
     assert!(output.contains("--email"), "{output}");
 }
 
 #[test]
 fn shell_completes_credentials_and_profiles_of_a_login() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
+    let machine = Desk::of(&vault, "home");
     let account = vault.account("Acme", "editor");
     let complete = |words: &[&str]| {
         let mut command = machine.command(&[&["--", "orgvault"], words].concat());
@@ -402,9 +348,9 @@ fn shell_completes_credentials_and_profiles_of_a_login() {
     };
     let shown = complete(&["credential", "show", ""]);
     assert!(shown.lines().all(|line| line.starts_with("--")), "there is no login: {shown}");
-    machine.log_in(&account).done();
-    machine.log_in_with(&account, &["--profile", "second"]).done();
-    let data = machine.data(1);
+    machine.log_in(&vault, &account, &[]).done();
+    machine.log_in(&vault, &account, &["--profile", "second"]).done();
+    let data = data(&machine, 1);
     let save = ["credential", "save", "--namespace", "imports/a", "--type", "s3", "--data-file", &data];
     let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
     for (words, expected) in [
@@ -425,8 +371,8 @@ fn shell_completes_credentials_and_profiles_of_a_login() {
 #[test]
 fn locations_are_kept_unless_given() {
     let vault = Vault::start(Database::Sqlite);
-    let machine = Machine::of(&vault, "home");
-    machine.log_in(&vault.account("Acme", "editor")).done();
+    let machine = Desk::of(&vault, "home");
+    machine.log_in(&vault, &vault.account("Acme", "editor"), &[]).done();
     let data = json!({
         "access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "first", "bucket": "exports", "region": "eu-central-1",
         "endpoint": "https://storage.example.com",

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tests::binary::{self, Run};
-use vault_tests::integration::write_private;
-use vault_tests::{ActivationListener, Database, Integration, Session, Vault};
+use vault_tests::{ActivationListener, Database, Desk, Integration, Session, Vault};
 
 const RCLONE: &str = "\
 [nightly]
@@ -36,36 +35,28 @@ source_profile = default
 region = eu-west-1
 ";
 
-/// A login with files in a separate home directory.
-struct Desk {
+/// A vault, and a user with a login.
+struct Stage {
+    desk: Desk,
     vault: Vault,
     activation_listener: ActivationListener,
     session: Session,
 }
 
-impl Desk {
+impl Stage {
     fn open() -> Self {
         let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
         let admin = vault.admin();
-        let desk = Self { session: admin.log_in(&vault.client()), vault, activation_listener };
-        std::fs::create_dir(desk.vault.scratch("desk")).unwrap();
-        let (password, passcode) =
-            (desk.file("password", &admin.password), desk.file("passcode", &admin.recovery_code()));
-        let url = format!("http://{}/v1", desk.vault.address());
-        let files = ["--password-file", &password, "--passcode-file", &passcode];
-        desk.run(&[&["login", "--url", &url, "--email", &admin.email][..], &files].concat()).done();
-        desk
+        let session = admin.log_in(&vault.client());
+        Self { desk: Desk::with_login(&vault, &admin), session, vault, activation_listener }
     }
 
     fn file(&self, name: &str, content: &str) -> String {
-        let path = self.vault.scratch(&format!("desk/{name}"));
-        write_private(&path, content);
-        path.to_str().unwrap().to_owned()
+        self.desk.file(name, content)
     }
 
     fn run(&self, arguments: &[&str]) -> Run {
-        let mut command = binary::command();
-        Run::of(command.env("HOME", self.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(arguments))
+        self.desk.run(arguments)
     }
 
     /// Returns the result of each entry by name.
@@ -86,7 +77,7 @@ impl Desk {
 
 #[test]
 fn import_saves_valid_credentials_and_explains_others() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let file = desk.file("rclone.conf", RCLONE);
     let from = ["--from", "rclone", &file, "--namespace", "imports/{name}"];
 
@@ -134,7 +125,7 @@ fn import_saves_valid_credentials_and_explains_others() {
 
 #[test]
 fn one_profile_is_imported_with_its_role() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let file = desk.file("credentials", AWS);
     let only =
         ["--from", "aws", &file, "--only", "exporter", "--namespace", "exports/{name}", "--bucket", "b", "--yes"];
@@ -154,7 +145,7 @@ fn one_profile_is_imported_with_its_role() {
 /// Secret paths become namespaces. Labels may not contain slashes.
 #[test]
 fn secrets_by_path_are_imported_into_namespaces() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let secret = json!({"access_key": "AKIAIMPORTED00000001", "secret_key": "SECRET0005", "bucket": "b"});
     let file = desk.file(
         "kv.json",
@@ -178,7 +169,7 @@ fn secrets_by_path_are_imported_into_namespaces() {
 /// The server disconnects during an import. Saved credentials are complete, and a second run continues.
 #[test]
 fn interrupted_import_continues() {
-    let mut desk = Desk::open();
+    let mut desk = Stage::open();
     let sections: String = (0..40)
         .map(|n| {
             format!(
@@ -208,7 +199,7 @@ fn interrupted_import_continues() {
 /// A profile with its settings in the config file and its key in the credentials file.
 #[test]
 fn both_aws_files_are_merged() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let config = desk.file(
         "config",
         "[profile daily]\nregion = eu-north-1\noutput = json\n\n[profile \"late shift\"]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = daily\n\n[services house]\ns3 =\n  endpoint_url = https://store.example:9000\n",
@@ -233,7 +224,7 @@ fn both_aws_files_are_merged() {
 /// A credential with an unrecognized address is not saved as an Amazon S3 key.
 #[test]
 fn address_that_is_not_recognized_is_refused_by_name() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let key = |name: &str, value: &str| json!({"access_key": "AKIAIMPORTED00000008", "secret_key": "SECRET0008", "bucket": "b", name: value});
     let file = desk.file(
         "kv.json",
@@ -253,7 +244,7 @@ fn address_that_is_not_recognized_is_refused_by_name() {
 /// Standard input has no name. A name with other data is not reported as "already saved".
 #[test]
 fn standard_input_needs_a_name_and_other_data_is_reported() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let piped = |number: u8, arguments: &[&str]| {
         let secret = json!({"access_key": format!("AKIAIMPORTED0000000{number}"), "secret_key": format!("SECRET{number}"), "bucket": "b"});
         let printed = json!({"request_id": "1", "data": {"data": secret, "metadata": {"version": 1}}}).to_string();
@@ -275,7 +266,7 @@ fn standard_input_needs_a_name_and_other_data_is_reported() {
 
 #[test]
 fn entries_of_one_namespace_need_consent() {
-    let desk = Desk::open();
+    let desk = Stage::open();
     let key = |id: &str| json!({"access_key_id": format!("AKIAIMPORTED{id}"), "secret_access_key": format!("SECRET{id}x"), "bucket": "b", "region": "eu-west-1"});
     let two = desk.file("two.json", &json!({"prod data": key("00000011"), "other": key("00000012")}).to_string());
     let merged =

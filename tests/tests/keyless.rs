@@ -2,17 +2,16 @@
 
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use vault_testkit::stores::find_tool;
-use vault_tests::binary::{self, Run};
+use vault_tests::binary::Run;
 use vault_tests::integration::write_private;
 use vault_tests::providers::{ISSUER, Keyless, KeylessType, published, signing_key};
 use vault_tests::receivers::SOON;
 use vault_tests::script::{Script, node, python};
-use vault_tests::{Client, Database, Integration, Session, Vault, on_both_databases};
+use vault_tests::{Client, Database, Desk, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
     keyless_credentials_are_issued_for_their_own_subject_only,
@@ -48,39 +47,11 @@ fn subjects(requests: &[Value]) -> Vec<&str> {
     requests.iter().filter_map(|request| request["verified"]["claims"]["sub"].as_str()).collect()
 }
 
-/// A user's computer, on which they have logged in.
-struct Desk {
-    home: PathBuf,
-}
-
-impl Desk {
-    #[track_caller]
-    fn of(vault: &Vault) -> Self {
-        let desk = Self { home: vault.scratch("desk") };
-        fs::create_dir(&desk.home).unwrap();
-        let account = vault.admin();
-        let [password, passcode] =
-            [("password", account.password.clone()), ("passcode", account.recovery_code())].map(|(name, content)| {
-                let path = desk.home.join(name);
-                write_private(&path, &content);
-                path.to_str().unwrap().to_owned()
-            });
-        let url = format!("http://{}/v1", vault.address());
-        let files = ["--password-file", &password, "--passcode-file", &passcode];
-        desk.run(&[&["login", "--url", &url, "--email", &account.email][..], &files].concat()).done();
-        desk
-    }
-
-    fn run(&self, arguments: &[&str]) -> Run {
-        Run::of(binary::command().env("HOME", &self.home).env_remove("XDG_STATE_HOME").args(arguments))
-    }
-}
-
 /// Saves, sets up the provider trust, and runs a job. Nothing is issued before, and nothing for another organization.
 fn keyless_credentials_are_issued_for_their_own_subject_only(database: Database) {
     let mut keyless = Keyless::start(Vault::init(database), &[]);
     let client = keyless.listener.client();
-    let desk = Desk::of(&keyless.vault);
+    let desk = Desk::with_login(&keyless.vault, &keyless.vault.admin());
     let foreign = keyless.vault.account("Other", "admin").log_in(&keyless.vault.client());
     let session = keyless.vault.admin_session();
     let own = Integration::make(&keyless.vault, "nightly", &["nightly/*", "anyone/*"]);

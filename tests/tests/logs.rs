@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use vault_tests::samples::small;
+use vault_tests::wire::{Wire, request};
 use vault_tests::{ActivationListener, Answer, Database, Integration, Vault};
 
 /// Returns the lines with this message in order.
@@ -155,4 +156,46 @@ fn commands_report_lockouts() {
     jane.log_in(&vault.client());
     assert!(vault.json(&["account", "show", "--email", &jane.email])["last_login_at"].is_string());
     vault.run(&["account", "show", "--email", "unknown@example.com"]).refused();
+}
+
+#[test]
+fn a92_request_is_one_log_line() {
+    for format in ["json", "text"] {
+        let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug", "--log-format", format]);
+        let forged = "2026-11-20T12:00:00Z ERROR forged";
+        let agents = [
+            format!("a\u{1b}[31m{forged}"),
+            format!("a\u{2028}{forged}"),
+            "u".repeat(8 * 1024),
+            "\u{9b}31m".to_owned(),
+            format!("a\\n{forged}"),
+        ];
+        for agent in &agents {
+            let headers = [
+                &*format!("User-Agent: {agent}"),
+                &format!("X-Request-Id: {agent}"),
+                &format!("X-Forwarded-For: {agent}"),
+            ];
+            let target = format!("/nonsense%0d%0a{}?a=%0a%1b[31m", forged.replace(' ', "%20"));
+            let _ = Wire::once(vault.address(), request(&format!("GET {target}"), &headers, ""));
+            let _ = Wire::once(vault.address(), request("G\u{1b}[31mT /", &headers, ""));
+            let email = format!("x\r\n{agent}@example.com");
+            vault
+                .client()
+                .log_in(&json!({"email": email, "password": agent, "passcode": agent}))
+                .problem("invalid-login");
+        }
+        vault.stop();
+        let log = vault.log();
+        assert!(!log.is_empty());
+        let escaped = |c: char| c != '\n' && (c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'));
+        assert!(!log.contains(escaped), "a control character in the log: {log:?}");
+        for line in log.lines() {
+            assert!(!line.starts_with(forged), "{line}");
+            assert!(line.len() < 4096, "a line of {} bytes", line.len());
+            if format == "json" {
+                assert!(serde_json::from_str::<Value>(line).is_ok_and(|line| line.is_object()), "{line}");
+            }
+        }
+    }
 }

@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use vault_tests::binary::{self, Run};
-use vault_tests::integration::write_private;
+use std::process::Stdio;
+use vault_tests::binary::Run;
 use vault_tests::issuer::{SigningKey, audience, now};
 use vault_tests::samples::small;
-use vault_tests::{ActivationListener, Database, Session, Vault, on_both_databases};
+use vault_tests::{ActivationListener, Database, Desk, Session, Vault, on_both_databases};
 
 on_both_databases! {
     killed_or_concurrent_applies_converge,
 }
 
 /// An admin who is logged in to a vault, with a directory of documents.
-struct Desk {
+struct Stage {
+    desk: Desk,
     vault: Vault,
     activation_listener: ActivationListener,
     session: Session,
@@ -47,40 +47,25 @@ credentials:
 const DATA: &str =
     "{access_key_id: AKIAQ3EGRIYLK0000001, secret_access_key: {file: secrets/one}, bucket: nightly, region: eu-west-1}";
 
-impl Desk {
+impl Stage {
     fn open(database: Database) -> Self {
         let (vault, activation_listener) = ActivationListener::open(database);
         let admin = vault.admin();
-        let desk =
-            Self { session: admin.log_in(&vault.client()), email: admin.email.clone(), vault, activation_listener };
-        fs::create_dir(desk.vault.scratch("desk")).unwrap();
-        fs::create_dir(desk.path("secrets")).unwrap();
-        write_private(&desk.path("password"), &admin.password);
-        write_private(&desk.path("passcode"), &admin.recovery_code());
-        let url = format!("http://{}/v1", desk.vault.address());
-        let mut login = desk.command(&["login", "--url", &url, "--email", &admin.email]);
-        login.arg("--password-file").arg(desk.path("password")).arg("--passcode-file").arg(desk.path("passcode"));
-        Run::of(&mut login).done();
-        desk
+        let (session, desk) = (admin.log_in(&vault.client()), Desk::with_login(&vault, &admin));
+        fs::create_dir(desk.home().join("secrets")).unwrap();
+        Self { session, email: admin.email, vault, activation_listener, desk }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.vault.scratch(&format!("desk/{name}"))
+        self.desk.home().join(name)
     }
 
     fn write(&self, name: &str, text: &str) {
-        write_private(&self.path(name), text);
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = binary::command();
-        command.env("HOME", self.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(arguments);
-        command.current_dir(self.vault.scratch("desk"));
-        command
+        self.desk.file(name, text);
     }
 
     fn run(&self, arguments: &[&str]) -> Run {
-        let run = Run::of(&mut self.command(arguments));
+        let run = self.desk.run(arguments);
         assert!(!run.stdout.contains("7sGh") && !run.stderr.contains("7sGh"), "a secret: {run:?}");
         run
     }
@@ -119,7 +104,7 @@ impl Desk {
 /// A webhook is identified by its host. Its URL is read when it is new, and its signing secret is stored.
 #[test]
 fn receivers_are_described() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     let document = |events: &str, disabled: &str| {
         format!(
             "set: etl\nreceivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {{file: receivers/hooks.example}}\n    events: {events}\n{disabled}"
@@ -166,7 +151,7 @@ fn document() -> String {
 
 #[test]
 fn export_applied_elsewhere_is_identical() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     desk.write("etl.yaml", &document());
     desk.write("secrets/one", "7sGh-source\n");
 
@@ -245,7 +230,7 @@ fn export_applied_elsewhere_is_identical() {
     desk.session.save(&small("unnamed", 9));
     let exported = desk.run(&["export"]).done();
     assert!(exported.stderr.contains("1 credential without the label name"), "{}", exported.stderr);
-    let other = Desk::open(Database::Sqlite);
+    let other = Stage::open(Database::Sqlite);
     other.issuer();
     let text = exported.stdout.split("\n# ").next().unwrap().replace(&desk.email, &other.email);
     other.write("etl.yaml", &text);
@@ -260,7 +245,7 @@ fn export_applied_elsewhere_is_identical() {
 
 #[test]
 fn deletion_requires_request() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     desk.write("secrets/one", "7sGh-source");
     let credential = |n: usize| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n");
     let all = |count: usize| format!("set: etl\ncredentials:\n{}", (0..count).map(credential).collect::<String>());
@@ -294,7 +279,7 @@ fn deletion_requires_request() {
 
 #[test]
 fn one_time_secrets_are_written_to_a_file_or_not_created() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     let email = "colleague@example.com";
     let document = format!(
         "set: people\npeople:\n  - {{email: {email}, role: editor}}\nintegrations:\n  - {{name: old, namespaces: [a], token: true}}\n"
@@ -320,7 +305,7 @@ fn one_time_secrets_are_written_to_a_file_or_not_created() {
 
 #[test]
 fn deleted_credentials_are_recreated_and_interrupted_replacements_continue() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     let write = |version: usize, secret: &str| {
         desk.write("secrets/one", secret);
         let credential = format!("{{namespace: a, name: n, type: s3, data_version: {version}, data: {DATA}}}");
@@ -352,7 +337,7 @@ fn deleted_credentials_are_recreated_and_interrupted_replacements_continue() {
 
 #[test]
 fn disabled_people_are_not_invited_and_their_invitations_are_withdrawn() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     let document = "set: etl\npeople:\n  - {email: ada@example.com, role: admin, disabled: true}\n";
     desk.write("etl.yaml", document);
     let plan = desk.run(&["apply", "--dry-run", "-f", "etl.yaml", "--json"]);
@@ -374,7 +359,7 @@ fn disabled_people_are_not_invited_and_their_invitations_are_withdrawn() {
 
 #[test]
 fn all_document_violations_are_reported_before_changes() {
-    let desk = Desk::open(Database::Sqlite);
+    let desk = Stage::open(Database::Sqlite);
     fs::create_dir(desk.path("set")).unwrap();
     desk.write("set/a.yaml", "set: etl\nintegrations:\n  - {name: n, namespaces: [a]}\n");
     let bad = |file: &str| {
@@ -409,14 +394,14 @@ fn all_document_violations_are_reported_before_changes() {
 
 /// Killed after any request, or run twice concurrently: after another run, each object exists once, as described.
 fn killed_or_concurrent_applies_converge(database: Database) {
-    let desk = Desk::open(database);
+    let desk = Stage::open(database);
     desk.write("secrets/one", "7sGh-source");
     let integrations: String = (0..8).map(|n| format!("  - {{name: n{n}, namespaces: [\"imports/{n}\"]}}\n")).collect();
     let credentials: String =
         (0..8).map(|n| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n")).collect();
     desk.write("etl.yaml", &format!("set: etl\nintegrations:\n{integrations}credentials:\n{credentials}"));
     let start = || {
-        let mut command = desk.command(&["apply", "-f", "etl.yaml", "--yes"]);
+        let mut command = desk.desk.command(&["apply", "-f", "etl.yaml", "--yes"]);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let created = || {

@@ -1,24 +1,16 @@
-//! Concurrent operations: each takes effect exactly once, and an acknowledged one is in effect.
+//! A right that ends during saves: after the acknowledgement, nothing more is saved.
 
-use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use vault_tests::passcode::within_one_step;
 use vault_tests::process::Server;
-use vault_tests::samples::{s3, small};
-use vault_tests::{Answer, Client, Database, Session, Vault, on_both_databases};
+use vault_tests::samples::small;
+use vault_tests::{Client, Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
-    one_passcode_logs_in_once_concurrently,
-    one_idempotency_key_saves_once_concurrently,
-    one_credential_is_deleted_once,
-    credential_limit_is_exact_across_replicas,
     nothing_is_saved_after_a_logout,
     nothing_is_saved_after_operator_change,
 }
-
-const THREADS: usize = 16;
 
 /// The clients of a vault's servers: two servers on PostgreSQL, one with the embedded database.
 struct Replicas<'a> {
@@ -39,113 +31,6 @@ impl<'a> Replicas<'a> {
             _ => self.vault.client(),
         }
     }
-
-    /// Returns the results of threads that start simultaneously.
-    fn concurrently<T: Send>(&self, act: impl Fn(usize, Client) -> T + Sync) -> Vec<T> {
-        let barrier = Barrier::new(THREADS);
-        thread::scope(|scope| {
-            let threads: Vec<_> = (0..THREADS)
-                .map(|number| {
-                    let (act, barrier, client) = (&act, &barrier, self.client(number));
-                    scope.spawn(move || {
-                        // Establishes the connection before the race starts.
-                        client.get("/livez").send();
-                        barrier.wait();
-                        act(number, client)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        })
-    }
-}
-
-fn count(answers: &[Answer], status: u16) -> usize {
-    answers.iter().filter(|answer| answer.status == status).count()
-}
-
-fn statuses(answers: &[Answer]) -> Vec<u16> {
-    answers.iter().map(|answer| answer.status).collect()
-}
-
-fn one_passcode_logs_in_once_concurrently(database: Database) {
-    let vault = Vault::start(database);
-    let replicas = Replicas::of(&vault);
-    for _ in 0..5 {
-        let answers = within_one_step(|step| {
-            let account = vault.admin();
-            let login = account.login(&account.authenticator.code(step));
-            replicas.concurrently(|_, client| client.log_in(&login))
-        });
-        assert_eq!(count(&answers, 200), 1, "{:?}", statuses(&answers));
-        // Rejected, or turned away while too many passwords were hashed.
-        assert_eq!(count(&answers, 401) + count(&answers, 503), THREADS - 1, "{:?}", statuses(&answers));
-    }
-}
-
-fn one_idempotency_key_saves_once_concurrently(database: Database) {
-    let vault = Vault::start(database);
-    let replicas = Replicas::of(&vault);
-    let session = vault.admin_session();
-    for round in 0..10 {
-        let answers = replicas.concurrently(|_, client| {
-            let call = client.request("PATCH", "/v1/organization-vault").bearer(&session.token);
-            call.header("idempotency-key", &format!("round-{round}")).json(&s3().request).send()
-        });
-        assert_eq!(count(&answers, 201), THREADS, "{:?}", statuses(&answers));
-        let ids: HashSet<String> = answers.iter().map(Answer::text).collect();
-        assert_eq!(ids.len(), 1, "{ids:?}");
-        assert_eq!(session.list().len(), round + 1);
-    }
-    // One key for two different requests: one of them is saved, and all others are rejected.
-    for round in 0..10 {
-        let before = session.list().len();
-        let answers = replicas.concurrently(|number, client| {
-            let call = client.request("PATCH", "/v1/organization-vault").bearer(&session.token);
-            call.header("idempotency-key", &format!("mixed-{round}")).json(&small("a", number % 2)).send()
-        });
-        assert_eq!(
-            (count(&answers, 201), count(&answers, 422)),
-            (THREADS / 2, THREADS / 2),
-            "{:?}",
-            statuses(&answers)
-        );
-        assert_eq!(session.list().len(), before + 1);
-    }
-}
-
-fn one_credential_is_deleted_once(database: Database) {
-    let vault = Vault::start(database);
-    let replicas = Replicas::of(&vault);
-    let session = vault.admin_session();
-    for _ in 0..10 {
-        let id = session.save(&s3().request);
-        let answers = replicas.concurrently(|_, client| session.on(&client).delete(&id));
-        assert_eq!((count(&answers, 204), count(&answers, 404)), (1, THREADS - 1), "{:?}", statuses(&answers));
-    }
-    assert!(session.list().is_empty());
-}
-
-fn credential_limit_is_exact_across_replicas(database: Database) {
-    const LIMIT: usize = 40;
-    let vault = Vault::start_with(database, &["--max-credentials", &LIMIT.to_string()]);
-    let replicas = Replicas::of(&vault);
-    let session = vault.admin_session();
-    let answers: Vec<Answer> = replicas
-        .concurrently(|number, client| {
-            (0..5).map(|round| session.on(&client).try_save(&small("a", number * 5 + round))).collect::<Vec<_>>()
-        })
-        .concat();
-    assert_eq!((count(&answers, 201), count(&answers, 422)), (LIMIT, THREADS * 5 - LIMIT), "{:?}", statuses(&answers));
-    assert_eq!(session.list().len(), LIMIT);
-    // Saves and deletes balance, in any order.
-    let ids = session.ids();
-    let answers = replicas.concurrently(|number, client| {
-        let session = session.on(&client);
-        if number % 2 == 0 { session.delete(&ids[number]) } else { session.try_save(&small("b", number)) }
-    });
-    assert_eq!(count(&answers, 204), THREADS / 2);
-    assert_eq!(session.list().len(), LIMIT - THREADS / 2 + count(&answers, 201));
 }
 
 /// Saves from several threads until stopped, while `end` removes the right to save. Saves that start after `end` was

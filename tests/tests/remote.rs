@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
 use vault_tests::binary::{self, Run};
-use vault_tests::integration::write_private;
 use vault_tests::issuer::SigningKey;
 use vault_tests::samples::small;
-use vault_tests::{Account, Database, Vault};
+use vault_tests::{Account, Database, Desk, Vault};
 
 /// Where a command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,46 +20,27 @@ enum Place {
 struct Site {
     place: Place,
     vault: Vault,
-    home: PathBuf,
+    desk: Desk,
     admin: Account,
 }
 
 impl Site {
     fn new(place: Place, database: Database) -> Self {
         let vault = Vault::start(database);
-        let home = vault.scratch("home");
-        fs::create_dir(&home).unwrap();
+        let desk = Desk::of(&vault, "home");
         let (admin, _editor) = (vault.admin(), vault.account("Acme", "editor"));
         let (key, keys) = (SigningKey::new("1"), vault.scratch("keys.json"));
         fs::write(&keys, json!({"keys": [key.public()]}).to_string()).unwrap();
         let issuer = ["issuer", "add", "ci", "--issuer", "https://ci.example", "--jwks-file", keys.to_str().unwrap()];
         vault.run(&issuer).done();
         admin.log_in(&vault.client()).save(&small("imports/a", 1));
-        let site = Self { place, vault, home, admin };
+        let site = Self { place, vault, desk, admin };
         site.log_in("work", &site.admin);
         site
     }
 
     fn log_in(&self, profile: &str, account: &Account) {
-        let file = |name: &str, content: &str| {
-            let path = self.home.join(name);
-            write_private(&path, content);
-            path.to_str().unwrap().to_owned()
-        };
-        let (password, passcode) = (file("password", &account.password), file("passcode", &account.recovery_code()));
-        let url = format!("http://{}/v1", self.vault.address());
-        let login = ["login", "--profile", profile, "--url", &url, "--email", &account.email];
-        self.at_home(&[&login[..], &["--password-file", &password, "--passcode-file", &passcode]].concat()).done();
-    }
-
-    /// Runs a command of a user of another host.
-    fn at_home(&self, arguments: &[&str]) -> Run {
-        Run::of(&mut self.command(binary::command(), arguments))
-    }
-
-    fn command(&self, mut command: std::process::Command, arguments: &[&str]) -> std::process::Command {
-        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").current_dir(&self.home).args(arguments);
-        command
+        self.desk.log_in(&self.vault, account, &["--profile", profile]).done();
     }
 
     /// Returns the command at its place. `--org` is replaced by the flags that select the organization.
@@ -73,8 +52,8 @@ impl Site {
         let given = arguments.iter().flat_map(|word| if *word == "--org" { org.to_vec() } else { vec![*word] });
         let arguments: Vec<&str> = given.chain(flags.iter().copied()).collect();
         match self.place {
-            Place::Database => self.command(self.vault.command(&[]), &arguments),
-            Place::Server => self.command(binary::command(), &arguments),
+            Place::Database => self.desk.at_home(self.vault.command(&[]), &arguments),
+            Place::Server => self.desk.at_home(binary::command(), &arguments),
         }
     }
 
@@ -248,20 +227,20 @@ fn commands_without_an_http_operation_run_on_the_server_only() {
         &["backup", "x"],
         &["serve"],
     ] {
-        let refused = site.at_home(&[command, &["--profile", "work"]].concat()).misused().stderr;
+        let refused = site.desk.run(&[command, &["--profile", "work"]].concat()).misused().stderr;
         let name = command.iter().take(2).take_while(|word| !word.starts_with('-') && **word != "x");
         let name = name.copied().collect::<Vec<_>>().join(" ");
         assert!(refused.contains(&format!("`orgvault {name}` runs on the server only")), "{name}: {refused}");
     }
     // A command that uses no vault has no such flag either.
-    let refused = site.at_home(&["profiles", "--profile", "work"]).misused().stderr;
+    let refused = site.desk.run(&["profiles", "--profile", "work"]).misused().stderr;
     assert!(!refused.contains("on the server"), "{refused}");
 }
 
 #[test]
 fn login_is_used_only_for_its_own_organization_and_without_settings() {
     let site = Site::new(Place::Server, Database::Sqlite);
-    let with = |arguments: &[&str]| site.at_home(&[arguments, &["--profile", "work"]].concat());
+    let with = |arguments: &[&str]| site.desk.run(&[arguments, &["--profile", "work"]].concat());
     with(&["integration", "list", "--org", "acme"]).done();
     for command in [
         &["integration", "list", "--org", "Other"][..],
@@ -278,12 +257,12 @@ fn login_is_used_only_for_its_own_organization_and_without_settings() {
         let refused = with(&invite).misused().stderr;
         assert!(refused.contains(flag) && refused.contains("--profile"), "{refused}");
     }
-    let absent = site.at_home(&["receiver", "list", "--profile", "other"]).refused().stderr;
+    let absent = site.desk.run(&["receiver", "list", "--profile", "other"]).refused().stderr;
     assert!(absent.contains("orgvault login --profile other"), "{absent}");
-    let elsewhere = site.at_home(&["receiver", "list"]).refused().stderr;
+    let elsewhere = site.desk.run(&["receiver", "list"]).refused().stderr;
     assert!(elsewhere.contains("no vault found") && elsewhere.contains("pass --profile"), "{elsewhere}");
     // Before and after the name of the command.
-    site.at_home(&["receiver", "--profile", "work", "list"]).done();
+    site.desk.run(&["receiver", "--profile", "work", "list"]).done();
     // On the database, the organization is required.
     let missing = site.vault.run(&["namespace", "freeze", "imports/a"]).misused().stderr;
     assert!(missing.contains("--org is required"), "{missing}");
@@ -294,9 +273,9 @@ fn roles_and_expired_logins_are_refused_with_the_next_step() {
     let site = Site::new(Place::Server, Database::Sqlite);
     let editor = site.vault.account("Acme", "editor");
     site.log_in("editor", &editor);
-    let refused = site.at_home(&["account", "list", "--profile", "editor"]).refused().stderr;
+    let refused = site.desk.run(&["account", "list", "--profile", "editor"]).refused().stderr;
     assert!(refused.contains("Ask an admin") && refused.contains("profile editor"), "{refused}");
     site.vault.run(&["account", "set", "--state", "disabled", "--email", &site.admin.email]).done();
-    let refused = site.at_home(&["account", "list", "--profile", "work"]).refused().stderr;
+    let refused = site.desk.run(&["account", "list", "--profile", "work"]).refused().stderr;
     assert!(refused.contains("expired or was revoked") && refused.contains("login --profile work"), "{refused}");
 }
