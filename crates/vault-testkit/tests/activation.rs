@@ -1,7 +1,6 @@
 //! Tests of integrations, activations and dry runs, with the store in memory and the crypto of the fakes.
 
 mod activate;
-mod bounds;
 mod check;
 mod integrations;
 mod keyless;

@@ -166,6 +166,28 @@ async fn key_usage_reports_most_used_key_and_oldest_unsealed_entry() {
     assert_eq!(setting.operator.key_usage().await.unwrap().unsealed_millis, 0);
 }
 
+/// Actions that are counted by the minute are recorded after it, with the time of recording.
+#[tokio::test]
+async fn counts_are_recorded_after_their_minute() {
+    let fake = FakeVault::new();
+    let minute = fake.environment.now().floor_to_minute();
+    let count = || {
+        fake.tally.count(fake.environment.now(), None, Actor::Operator, AuditAction::CredentialShown, Subject::Vault);
+    };
+    let recorded = || fake.store.audit().into_iter().map(|record| (record.at, record.count)).collect::<Vec<_>>();
+    fake.clock.set(minute.plus_seconds(59));
+    (0..3).for_each(|_| count());
+    fake.tally.flush(false).await.unwrap();
+    assert_eq!(recorded(), [], "the minute lasts");
+    let next = minute.plus_seconds(60);
+    fake.clock.set(next);
+    count();
+    fake.tally.flush(false).await.unwrap();
+    assert_eq!(recorded(), [(next, 3)]);
+    fake.tally.flush(true).await.unwrap();
+    assert_eq!(recorded(), [(next, 3), (next, 1)]);
+}
+
 /// A log whose appends are blocked until the test continues them.
 struct SlowLog {
     rest: Arc<MemoryStore>,

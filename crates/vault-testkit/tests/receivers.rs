@@ -6,14 +6,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
-use vault_core::audit::AuditAction;
 use vault_core::entity::DocumentSecret;
 use vault_core::id::OrganizationId;
 use vault_core::port::{Clock as _, Event, EventCarrier, WebhookMessage};
 use vault_core::principal::Principal;
-use vault_core::receiver::{Channel, DeliveryFailure, EventDelivery, EventKind, ReceiverState};
+use vault_core::receiver::{Channel, DeliveryFailure, EventDelivery, EventKind};
 use vault_core::usecase::Notifier;
-use vault_core::usecase::receivers::{AddReceiverRequest, AddedReceiver, ReceiverEdit};
+use vault_core::usecase::receivers::{AddReceiverRequest, AddedReceiver};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
 
@@ -264,33 +263,6 @@ async fn dropped_connection_delays_no_other_subject() {
     world.pass(10);
     world.round().await;
     assert_eq!(world.post.at(ADDRESSES[0]).len(), 3);
-}
-
-#[tokio::test]
-async fn gone_receiver_is_disabled_until_enabled() {
-    let world = World::new().await;
-    let added = world.add(&world.admin, ADDRESSES[0]).await;
-    let (id, receivers) = (added.receiver.key.id, world.vault.receivers());
-    assert!(added.secret.unwrap().expose_secret().starts_with("whsec_"));
-    world.round().await;
-    world.post.answer(ADDRESSES[0], Some(DeliveryFailure::Gone));
-    world.freeze("imports", true).await;
-    world.round().await;
-    let stored = receivers.show(&world.admin, id).await.unwrap();
-    assert_eq!((stored.receiver.state, stored.shown_state()), (ReceiverState::Disabled, "disabled"));
-    let recorded = world.vault.store.audit();
-    assert!(recorded.iter().any(|record| record.action == AuditAction::ReceiverDisabled));
-
-    world.post.answer(ADDRESSES[0], None);
-    world.freeze("imports", false).await;
-    world.round().await;
-    let edit = ReceiverEdit { state: Some(ReceiverState::Active), events: None };
-    receivers.change(&world.admin, id, edit).await.unwrap();
-    world.freeze("exports", true).await;
-    world.round().await;
-    let reported: Vec<_> =
-        world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
-    assert_eq!(reported, ["exports"], "while it was disabled, it got no events");
 }
 
 #[tokio::test]

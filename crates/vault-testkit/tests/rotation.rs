@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use proptest::prelude::*;
-use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
@@ -240,55 +239,6 @@ async fn rotation_reseals_all_rows_and_destroys_old_key() {
 }
 
 #[tokio::test]
-async fn interrupted_rotation_is_continued() {
-    for steps in 0..8 {
-        let setting = Setting::new().await;
-        for number in 0..10 {
-            setting.save(number).await;
-        }
-        let old = setting.rows().await[0].0;
-        let first = setting.keys().rotate_organization(setting.organization).await.unwrap();
-        for _ in 0..steps {
-            first.step().await.unwrap();
-        }
-        let to = first.key();
-        drop(first);
-        setting.assert_all_opens().await;
-        setting.save(20).await;
-        let second = setting.keys().rotate_organization(setting.organization).await.unwrap();
-        assert_eq!((second.is_new(), second.key()), (false, to), "no third key");
-        let left = setting.store.count_sealed(setting.organization, old).await.unwrap().total();
-        assert_eq!(second.rows(), left);
-        assert_eq!(left == 15, steps == 0, "{left} after {steps}");
-        assert_eq!(complete(&second).await.destroyed, [old]);
-        assert_eq!(setting.rows().await, [(to, KeyState::Active)]);
-        setting.assert_all_opens().await;
-    }
-}
-
-#[tokio::test]
-async fn several_processes_share_a_rotation() {
-    let setting = Setting::new().await;
-    for number in 0..200 {
-        setting.save(number).await;
-    }
-    let old = setting.rows().await[0].0;
-    let mut running = tokio::task::JoinSet::new();
-    for _ in 0..4 {
-        let rotation = Arc::new(setting.keys().rotate_organization(setting.organization).await.unwrap());
-        for _ in 0..2 {
-            let rotation = Arc::clone(&rotation);
-            running.spawn(async move { complete(&rotation).await.destroyed });
-        }
-    }
-    let destroyed: HashSet<_> = running.join_all().await.into_iter().flatten().collect();
-    assert_eq!(destroyed, HashSet::from([old]));
-    assert_eq!(setting.audited(AuditAction::OrganizationKeyDestroyed), 1, "by one of them, once");
-    assert_eq!(setting.rows().await.len(), 1);
-    setting.assert_all_opens().await;
-}
-
-#[tokio::test]
 async fn damaged_row_keeps_its_key_and_others_continue() {
     let setting = Setting::new().await;
     let mut ids = Vec::new();
@@ -362,25 +312,6 @@ async fn overview_lists_key_states() {
     );
     complete(&rotation).await;
     assert_eq!(setting.keys().overview().await.unwrap().organizations[0].retiring, []);
-}
-
-#[tokio::test]
-async fn root_key_is_replaced_once() {
-    let setting = Setting::new().await;
-    let (instance, root, wrapped) = (setting.instance().await, KeyId::from_bytes([4; 16]), Blob::from_bytes(vec![1]));
-    let replace = || async { setting.keys().replace_root(instance.clone(), root, wrapped.clone()).await.unwrap() };
-    let replaced = || {
-        let is_replaced =
-            |event: &&Event| matches!(event, Event::Recorded(of) if of.action == AuditAction::RootKeyReplaced);
-        setting.events.events().iter().filter(is_replaced).count()
-    };
-    assert!(replace().await);
-    assert_eq!(
-        setting.store.instance().await.unwrap(),
-        Some(InstanceRecord { root_key: root, wrapped: wrapped.clone(), ..instance.clone() })
-    );
-    assert!(!replace().await, "it is not as it was read any more");
-    assert_eq!(replaced(), 1);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::credential::{CredentialData, CredentialType, Information, ShowCredential};
+use vault_core::credential::{CredentialData, CredentialType, Information};
 use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::namespace::Namespace;
@@ -126,14 +126,6 @@ async fn uses_are_reserved_in_blocks_in_advance() {
 }
 
 #[tokio::test]
-async fn restart_reserves_new_block() {
-    let setting = Setting::new(10, 100, 200).await;
-    setting.seal(&setting.process()).await.unwrap();
-    setting.seal(&setting.process()).await.unwrap();
-    assert_eq!(setting.rows().await, [(KeyState::Active, 20)]);
-}
-
-#[tokio::test]
 async fn exhausted_key_is_replaced_and_recorded() {
     let setting = Setting::new(10, 100, 200).await;
     let sealer = setting.process();
@@ -246,25 +238,6 @@ async fn save_is_sealed_again_when_its_key_was_replaced() {
     let saved = vault.save(&editor, request()).await.unwrap();
     assert_eq!(setting.store.sealed_credential(saved).unwrap().key, next.id);
     assert_eq!(setting.rows().await, [(KeyState::Retiring, 65_536), (KeyState::Active, 65_536)]);
-}
-
-#[tokio::test]
-async fn stored_version_is_the_sealed_one() {
-    let setting = Setting::new(10, 100, 200).await;
-    let (organization, editor) = (setting.organization, setting.editor());
-    let id = setting.vault().save(&editor, request()).await.unwrap();
-    let fake = &setting.fake;
-    let row = fake.operations().run(&fake.environment, &editor, ShowCredential(organization, id)).await.unwrap();
-    let context = row.context(organization, row.version);
-    let sealed = [SealedInformation { context, key: row.key, blob: &row.information }];
-    setting.sealer.open_information(organization, &sealed).await.unwrap();
-}
-
-#[tokio::test]
-async fn organization_that_does_not_exist_seals_nothing() {
-    let setting = Setting::new(10, 100, 200).await;
-    let nonexistent = Setting { organization: OrganizationId::from_bytes([9; 16]), ..setting };
-    assert!(matches!(nonexistent.seal(&nonexistent.process()).await, Err(SealError::NoKeys)));
 }
 
 #[tokio::test]

@@ -1,26 +1,15 @@
 //! Concurrent use cases under a scheduler with a seed. At every await, it decides which task continues, and which
 //! request is lost, executed without a response, or dropped. The same seed produces the same run.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
-use vault_core::audit::AuditAction;
-use vault_core::credential::{CredentialData, CredentialType};
-use vault_core::id::AccountId;
 use vault_core::port::StoreError;
-use vault_core::principal::Principal;
-use vault_core::role::Role;
-use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::{Fault, Faulty};
 use vault_testkit::memory::{Defect, MemoryStore};
-
-const KEYS: usize = 4;
 
 /// Numbers that are derived from a seed.
 pub(crate) struct Random(AtomicU64);
@@ -100,63 +89,5 @@ impl Storm {
         }
         self.raging.store(false, Ordering::SeqCst);
         trace
-    }
-}
-
-/// Plays one seed on a store that may lose requests. Returns the events in order.
-fn play_on(forgets: bool, seed: u64) -> Vec<String> {
-    let storm = Storm::of(seed);
-    let fake = storm.vault(forgets.then_some(Defect::ForgetsRequests));
-    let acme = alone(fake.operator().ensure_organization("acme")).unwrap();
-    let who = Principal::embedder(acme.id, AccountId::from_bytes([7; 16]), Role::Editor);
-
-    // Each request is sent four times.
-    let answers = Rc::new(RefCell::new(Vec::new()));
-    let request = |number: usize| -> (String, Task) {
-        let (vault, who, key, answers) = (fake.vault(), who.clone(), number % KEYS, Rc::clone(&answers));
-        let saving = async move {
-            let json = format!(r#"{{"url":"https://files.example/{key}"}}"#);
-            let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
-            let mut request = NewCredential::new("imports".parse().unwrap(), data);
-            request.idempotency = Some(IdempotencyKey::parse(&format!("key-{key}")).unwrap());
-            let outcome = vault.save(&who, request).await;
-            answers.borrow_mut().extend(outcome.as_ref().ok().map(|id| (key, *id)));
-            format!("{outcome:?}")
-        };
-        (key.to_string(), Box::pin(saving))
-    };
-    let trace = storm.play((0..4 * KEYS).map(request).collect());
-
-    let mut saved = HashMap::new();
-    for (key, id) in answers.borrow().iter() {
-        assert_eq!(saved.entry(*key).or_insert(*id), id, "seed {seed}: {trace:#?}");
-    }
-    let listed = alone(fake.vault().list(&who, Default::default(), Default::default())).unwrap().items;
-    let recorded = fake.store.audit().iter().filter(|entry| entry.action == AuditAction::CredentialSaved).count();
-    assert!(listed.len() <= KEYS && recorded == listed.len(), "seed {seed}: {trace:#?}");
-    assert!(saved.values().all(|id| listed.iter().any(|item| item.id == *id)), "seed {seed}: {trace:#?}");
-    trace
-}
-
-fn play(seed: u64) -> Vec<String> {
-    play_on(false, seed)
-}
-
-#[test]
-fn store_that_forgets_requests_is_found() {
-    assert!(std::panic::catch_unwind(|| (0..20).for_each(|seed| drop(play_on(true, seed)))).is_err());
-}
-
-#[test]
-fn request_has_one_effect_in_every_storm() {
-    let traces: Vec<_> = (0..500).map(play).collect();
-    assert!(traces.iter().flatten().any(|line| line.ends_with("crashed")));
-    assert!(traces.iter().flatten().any(|line| line.contains("Err(")));
-}
-
-#[test]
-fn same_seed_repeats_the_run() {
-    for seed in [0, 7, 4_711] {
-        assert_eq!(play(seed), play(seed));
     }
 }

@@ -1,6 +1,5 @@
 //! Tests of the vault with the store in memory.
 
-use std::sync::Arc;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialData, CredentialType, Description};
@@ -11,10 +10,9 @@ use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
-use vault_core::usecase::{CredentialReplacement, IdempotencyKey, NewCredential};
+use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
-use vault_testkit::storage::FakeStorage;
 
 /// Returns a vault with one organization, and a user who saves in it.
 async fn setting() -> (FakeVault, Principal) {
@@ -85,18 +83,6 @@ async fn idempotency_key_is_for_one_request() {
 }
 
 #[tokio::test]
-async fn organization_credential_limit_is_enforced() {
-    let (fake, editor) = setting().await;
-    let vault = fake.vault().limit(2);
-    for _ in 0..2 {
-        vault.save(&editor, request("")).await.unwrap();
-    }
-    let refused = vault.save(&editor, request("")).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::LimitReached { .. }))), "{refused:?}");
-    fake.vault().limit(3).save(&editor, request("")).await.unwrap();
-}
-
-#[tokio::test]
 async fn reads_of_a_vault_are_counted() {
     let (fake, editor) = setting().await;
     let credential = fake.vault().save(&editor, request("")).await.unwrap();
@@ -109,35 +95,6 @@ async fn reads_of_a_vault_are_counted() {
     let counted = |action| fake.store.audit().into_iter().filter(|one| one.action == action).map(|one| one.count).sum();
     let counts: [i64; 2] = [counted(AuditAction::CredentialsListed), counted(AuditAction::CredentialShown)];
     assert_eq!(counts, [2, 2]);
-}
-
-/// Staged and destroyed versions do not affect the expiry of the credential.
-#[tokio::test]
-async fn credential_expires_with_its_current_version() {
-    let (fake, editor) = setting().await;
-    let vault = fake.vault();
-    let hour = request("?X-Amz-Date=20300101T000000Z&X-Amz-Expires=3600");
-    let ends = hour.data.expires_at();
-    assert!(ends.is_some());
-    let credential = vault.save(&editor, hour).await.unwrap();
-    let expires_at = async || vault.show(&editor, credential).await.unwrap().expires_at;
-    assert_eq!(expires_at().await, ends);
-    let staged = CredentialReplacement {
-        credential: credential.into(),
-        data: link(""),
-        expires_at: None,
-        stage: true,
-        idempotency: None,
-        verify: false,
-    };
-    vault.replace(&editor, staged).await.unwrap();
-    assert_eq!(expires_at().await, ends);
-    vault.promote(&editor, credential.into(), 2).await.unwrap();
-    assert_eq!(expires_at().await, None);
-    vault.promote(&editor, credential.into(), 1).await.unwrap();
-    vault.destroy_version(&editor, credential.into(), 2).await.unwrap();
-    assert_eq!(expires_at().await, ends);
-    assert!(!vault.verifies() && vault.probe(Some(Arc::new(FakeStorage::default()))).verifies());
 }
 
 #[tokio::test]

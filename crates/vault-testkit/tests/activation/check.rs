@@ -1,16 +1,12 @@
 //! Dry runs of namespaces, and checks before saving.
 
-use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
+use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace};
 use vault_core::activation::{VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
-use vault_core::principal::{Denial, Principal};
-use vault_core::role::Role;
-use vault_core::sealed::Blob;
+use vault_core::usecase::NewCredential;
 use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential};
-use vault_core::usecase::{IdempotencyKey, NewCredential};
-use vault_core::{Error, Refusal};
 
 fn request(
     name: &str,
@@ -73,63 +69,6 @@ async fn dead_link_is_not_followed() {
     ];
     assert_eq!(checked[0].report.checks, expected);
     assert!(setting.storage.probed().is_empty());
-}
-
-#[tokio::test]
-async fn dry_run_is_refused_like_activation() {
-    let setting = Setting::new().await;
-    let damaged = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    setting.saved(setting.acme, "frozen", PLAIN_S3).await;
-    setting.freeze("frozen").await;
-    let principal =
-        setting.principal(&setting.integration("nightly", &["imports", "empty", "frozen"]).await.token).await;
-    let run = async |name: &str| setting.activations().check(&principal, request(name, &[], None, &setting)).await;
-    assert!(matches!(run("elsewhere").await, Err(Error::Refused(Refusal::NamespaceNotAllowed))));
-    assert!(matches!(run("empty").await, Err(Error::Refused(Refusal::NamespaceEmpty))));
-    assert!(matches!(run("frozen").await, Err(Error::Refused(Refusal::Frozen))));
-    setting.store.tamper_with_credential(damaged, |sealed| sealed.data_key = Blob::from_bytes(vec![]));
-    assert!(matches!(run("imports").await, Err(Error::Seal(_))));
-    assert_eq!(setting.audited(AuditAction::ActivationFailed).len(), 1);
-    assert!(setting.storage.probed().is_empty());
-}
-
-#[tokio::test]
-async fn checked_credential_is_saved_only_if_check_passes() {
-    let mut setting = Setting::new().await;
-    let saver = setting.saver(setting.acme);
-    let saving = || NewCredential { verify: true, ..NewCredential::new(namespace("imports"), s3(PLAIN_S3)) };
-    setting.vault().save(&saver, saving()).await.unwrap();
-    assert_eq!(setting.storage.probed()[0].operations, []);
-
-    setting.storage.fail(Some(CheckReason::SignatureMismatch));
-    let refused = setting.vault().save(&saver, saving()).await;
-    let Err(Error::Refused(Refusal::NotUsable(report))) = refused else { panic!("was saved") };
-    assert_eq!(report.checks.last(), Some(&Check::failed(CheckKind::Authenticate, CheckReason::SignatureMismatch)));
-    assert_eq!(setting.audited(AuditAction::CredentialSaved).len(), 1);
-
-    // A request that was executed returns its first response and does not check again.
-    setting.storage.fail(None);
-    let key = IdempotencyKey::parse("nightly").unwrap();
-    let keyed = || NewCredential { idempotency: Some(key.clone()), ..saving() };
-    let saved = setting.vault().save(&saver, keyed()).await.unwrap();
-    setting.storage.fail(Some(CheckReason::SignatureMismatch));
-    let reached = setting.storage.probed().len();
-    assert_eq!(setting.vault().save(&saver, keyed()).await.unwrap(), saved);
-    let other = setting.vault().save(&saver, NewCredential { namespace: namespace("exports"), ..keyed() }).await;
-    assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))));
-    assert_eq!(setting.storage.probed().len(), reached);
-
-    // Without an active session, the service connects to no storage.
-    let reached = setting.storage.probed().len();
-    let stranger = Principal::Session(setting.session(Role::Admin));
-    let refused = setting.vault().save(&stranger, saving()).await;
-    let changed = Denial::AccountChanged;
-    assert!(matches!(refused, Err(Error::Denied(denial)) if denial == changed));
-    assert_eq!(setting.storage.probed().len(), reached);
-
-    setting.vends = false;
-    let refused = setting.vault().save(&saver, saving()).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::VerifyUnavailable))));
 }
 
 /// A check tests the same form that the activation would issue.

@@ -1,6 +1,6 @@
 //! Keyless credentials: nothing is issued without a closed provider trust.
 
-use super::setting::{PLAIN_S3, Setting, namespace, s3};
+use super::setting::{Setting, namespace};
 use serde_json::json;
 use uuid::Uuid;
 use vault_core::activation::{VendMode, VendRule, Vended, VendedForm};
@@ -9,7 +9,6 @@ use vault_core::credential::{CredentialData, CredentialType, HealthState};
 use vault_core::federation::{FederationIssuer, FederationSubject};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::CredentialId;
-use vault_core::principal::Principal;
 use vault_core::usecase::activations::CheckNamespaceRequest;
 use vault_core::usecase::{CredentialPatch, CredentialReplacement, NewCredential, Vault};
 use vault_core::{Error, Refusal};
@@ -225,25 +224,4 @@ async fn keyless_credential_is_saved_only_if_the_feature_is_on_and_only_as_short
     assert_eq!(refused_fields(on.replace(&saver, replacement(true)).await), [at("/verify")]);
     assert_eq!(refused_fields(off.replace(&saver, replacement(false)).await), [at("/type")]);
     assert_eq!(on.replace(&saver, replacement(false)).await.unwrap().version, 2);
-}
-
-#[tokio::test]
-async fn trust_instructions_name_the_credential() {
-    let setting = Setting::new().await;
-    let saver = setting.member();
-    let on = vault(&setting);
-    for kind in KINDS {
-        let id = saved(&setting, kind, "imports").await;
-        let instructions = on.trust(&saver, id).await.unwrap();
-        assert_eq!(instructions.subject, FederationSubject::new(setting.acme, id));
-        assert!(!instructions.steps.is_empty());
-        let refused = setting.vault().trust(&saver, id).await;
-        assert!(matches!(refused, Err(Error::Refused(Refusal::FederationOff))));
-        let stranger = setting.saver(setting.other);
-        assert!(matches!(on.trust(&stranger, id).await, Err(Error::Refused(Refusal::NotFound))));
-    }
-    let plain = NewCredential::new(namespace("imports"), s3(PLAIN_S3));
-    let plain = on.save(&saver, plain).await.unwrap();
-    assert!(matches!(on.trust(&saver, plain).await, Err(Error::Refused(Refusal::NotKeyless(id))) if id == plain));
-    assert!(matches!(on.trust(&Principal::Operator, plain).await, Err(Error::Denied(_))));
 }

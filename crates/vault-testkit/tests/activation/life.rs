@@ -8,10 +8,7 @@ use tokio::sync::Semaphore;
 use vault_core::activation::{VendMode, VendRule, VendedForm};
 use vault_core::audit::{AuditAction, AuditChange, ChangedField};
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
-use vault_core::credential::{
-    CredentialData, CredentialType, Description, HealthState, LabelFilter, LabelPatch, Labels,
-};
-use vault_core::cursor::{ListFilter, PageRequest};
+use vault_core::credential::{CredentialData, CredentialType, Description, HealthState, LabelPatch};
 use vault_core::id::CredentialId;
 use vault_core::json::{self, Limits, Node};
 use vault_core::port::{ProbeRequest, StorageProbe};
@@ -23,14 +20,6 @@ use vault_core::{Error, Refusal};
 
 fn node(text: &str) -> Node {
     json::parse(text.as_bytes(), Limits::default()).unwrap().root
-}
-
-fn labels(text: &str) -> Labels {
-    Labels::parse(node(text), "/labels").unwrap()
-}
-
-fn patch(text: &str) -> Option<LabelPatch> {
-    Some(LabelPatch::parse(node(text), "/labels").unwrap())
 }
 
 fn with_role(principal: &Principal, role: Role) -> Principal {
@@ -49,51 +38,6 @@ fn replacing(id: CredentialId, json: &str, stage: bool) -> CredentialReplacement
 
 async fn health(setting: &Setting, id: CredentialId) -> HealthState {
     setting.vault().show(&setting.member(), id).await.unwrap().health.state
-}
-
-#[tokio::test]
-async fn metadata_is_shown_patched_and_filtered() {
-    let setting = Setting::new().await;
-    let (vault, saver) = (setting.vault(), setting.member());
-    let request = NewCredential {
-        labels: labels(r#"{"team":"data","env":"prod"}"#),
-        description: Some(Description::parse("Nightly import", "").unwrap()),
-        expires_at: Some(setting.now().plus_seconds(100)),
-        ..NewCredential::new(namespace("imports"), s3(PLAIN_S3))
-    };
-    let id = vault.save(&saver, request).await.unwrap();
-    let shown = vault.show(&saver, id).await.unwrap();
-    let metadata = shown.metadata.unwrap();
-    assert_eq!(metadata.labels, labels(r#"{"team":"data","env":"prod"}"#));
-    assert_eq!(metadata.description.as_ref().map(Description::as_str), Some("Nightly import"));
-    assert_eq!((shown.expires_at, shown.health.state), (Some(setting.now().plus_seconds(100)), HealthState::Expiring));
-
-    let change = CredentialPatch {
-        labels: patch(r#"{"env":null,"tier":"1"}"#),
-        description: Some(None),
-        expires_at: Some(None),
-        vend: None,
-    };
-    vault.describe(&saver, id.into(), change.clone()).await.unwrap();
-    let shown = vault.show(&saver, id).await.unwrap();
-    let metadata = shown.metadata.unwrap();
-    assert_eq!((metadata.labels, metadata.description), (labels(r#"{"team":"data","tier":"1"}"#), None));
-    assert_eq!((shown.expires_at, shown.revision), (None, 2));
-    // A patch that changes nothing writes nothing.
-    vault.describe(&saver, id.into(), change).await.unwrap();
-    assert_eq!(vault.show(&saver, id).await.unwrap().revision, 2);
-    assert_eq!(setting.audited(AuditAction::CredentialDescribed).len(), 1);
-
-    let found = async |texts: &[&str]| {
-        let labels = texts.iter().map(|text| LabelFilter::parse(text, "").unwrap()).collect();
-        let filter = ListFilter { labels, ..ListFilter::default() };
-        vault.list(&saver, filter, PageRequest::default()).await.unwrap().items.len()
-    };
-    assert_eq!(found(&["team:data", "tier:1"]).await, 1);
-    assert_eq!(found(&["env:prod"]).await, 0);
-    let stranger = setting.saver(setting.other);
-    let refused = vault.describe(&stranger, id.into(), CredentialPatch::default()).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
 }
 
 #[tokio::test]
@@ -177,20 +121,6 @@ async fn database_writer_cannot_remove_vend_rule() {
 }
 
 #[tokio::test]
-async fn data_is_compared_by_fingerprint() {
-    let setting = Setting::new().await;
-    let (vault, saver) = (setting.vault(), setting.member());
-    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    assert!(vault.matches(&saver, id, &s3(PLAIN_S3)).await.unwrap());
-    assert!(!vault.matches(&saver, id, &s3(ROLE_S3)).await.unwrap());
-    let stranger = setting.saver(setting.other);
-    assert!(matches!(vault.matches(&stranger, id, &s3(PLAIN_S3)).await, Err(Error::Refused(Refusal::NotFound))));
-    let viewer = with_role(&saver, Role::Viewer);
-    assert!(matches!(vault.matches(&viewer, id, &s3(PLAIN_S3)).await, Err(Error::Denied(_))));
-    assert_eq!(setting.audited(AuditAction::CredentialMatched).len(), 2);
-}
-
-#[tokio::test]
 async fn requested_check_runs_in_activation_process() {
     let setting = Setting::new().await;
     let saver = setting.member();
@@ -221,26 +151,6 @@ async fn requested_check_runs_in_activation_process() {
     assert_eq!(checker.check_due(None).await.unwrap(), 1);
     assert_eq!(setting.audited(AuditAction::CredentialFailing).len(), 1);
     assert_eq!(setting.audited(AuditAction::CredentialHealthy).len(), 1);
-}
-
-#[tokio::test]
-async fn every_credential_is_rechecked_when_due() {
-    let setting = Setting::new().await;
-    let mut saved = Vec::new();
-    for _ in 0..5 {
-        saved.push(setting.saved(setting.acme, "imports", PLAIN_S3).await);
-    }
-    let checker = setting.activations();
-    let mut counts = Vec::new();
-    for _ in 0..4 {
-        counts.push(checker.check_due(Some((2, 3_600))).await.unwrap());
-    }
-    assert_eq!(counts, [2, 2, 1, 0]);
-    for id in saved {
-        assert_eq!(health(&setting, id).await, HealthState::Healthy);
-    }
-    setting.clock.advance_millis(3_600_000);
-    assert_eq!(checker.check_due(Some((2, 3_600))).await.unwrap(), 2);
 }
 
 /// A storage that accepts connections and does not respond until the test allows it, next to others that respond.
@@ -317,31 +227,6 @@ async fn undecryptable_credential_is_failing() {
     assert_eq!(health(&setting, id).await, HealthState::Failing);
 }
 
-#[tokio::test]
-async fn each_activation_is_recorded_as_use() {
-    let setting = Setting::new().await;
-    let (vault, saver) = (setting.vault(), setting.member());
-    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
-    assert!(vault.uses(&saver, id, PageRequest::default()).await.unwrap().items.is_empty());
-    for _ in 0..3 {
-        setting.clock.advance_millis(1_000);
-        setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
-    }
-    let first = vault.uses(&saver, id, PageRequest { limit: 2, cursor: None }).await.unwrap();
-    let second = vault.uses(&saver, id, PageRequest { limit: 2, cursor: first.next.clone() }).await.unwrap();
-    assert_eq!((first.items.len(), second.items.len(), second.next), (2, 1, None));
-    assert!(first.items[0].at > second.items[0].at);
-    assert_eq!(first.items[0].name.as_ref().map(|name| name.as_str().to_owned()), Some("nightly".to_owned()));
-    assert_eq!(vault.show(&saver, id).await.unwrap().last_activated_at, Some(setting.now().floor_to_minute()));
-    let foreign = PageRequest { limit: 2, cursor: first.next };
-    let other = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    assert!(matches!(vault.uses(&saver, other, foreign).await, Err(Error::Refused(Refusal::Cursor))));
-    let stranger = setting.saver(setting.other);
-    let refused = vault.uses(&stranger, id, PageRequest::default()).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
-}
-
 /// The audit log contains the changed fields with old and new values, and the namespace. For sealed values it contains
 /// only that they changed.
 #[tokio::test]
@@ -365,7 +250,7 @@ async fn changes_are_recorded_with_changed_fields() {
         [change(ChangedField::Vend, Some("any"), Some("short"))]
     );
     let both = CredentialPatch {
-        labels: patch(r#"{"team":"secret-team"}"#),
+        labels: Some(LabelPatch::parse(node(r#"{"team":"secret-team"}"#), "/labels").unwrap()),
         description: Some(Some(Description::parse("not to be disclosed", "").unwrap())),
         ..vend(VendRule::Any)
     };
@@ -389,19 +274,4 @@ async fn changes_are_recorded_with_changed_fields() {
     assert_eq!(reported(AuditAction::CredentialVersionDestroyed), [version(Some("1"), None)]);
     vault.delete(&editor, id).await.unwrap();
     assert_eq!(reported(AuditAction::CredentialDeleted), []);
-}
-
-/// The rejection of a rule that the data does not allow lists the permitted values of `vend`.
-#[tokio::test]
-async fn vend_rule_refusal_names_permitted_form() {
-    let setting = Setting::new().await;
-    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await.unwrap_err();
-    let Error::Invalid(errors) = refused else { panic!("{refused:?}") };
-    assert_eq!(errors[0].pointer, "/vend");
-    assert!(
-        errors[0].detail.contains("set vend to any") && !errors[0].detail.contains("prefer-short"),
-        "{}",
-        errors[0].detail
-    );
 }

@@ -15,7 +15,7 @@ use vault_core::integration::{
 use vault_core::namespace::Freezing;
 use vault_core::namespace::Namespace;
 use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, IdGenerator, Sealer};
-use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
+use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
@@ -32,7 +32,6 @@ pub(crate) struct Setting {
     fake: FakeVault,
     pub(crate) storage: Arc<FakeStorage>,
     pub(crate) acme: OrganizationId,
-    pub(crate) other: OrganizationId,
     pub(crate) live_limit: i64,
     pub(crate) vends: bool,
 }
@@ -50,9 +49,8 @@ impl Setting {
         let fake = FakeVault::new();
         let operator = fake.operator();
         let acme = operator.create_organization("Acme").await.unwrap().id;
-        let other = operator.create_organization("Other").await.unwrap().id;
         let (storage, live_limit) = (Arc::new(FakeStorage::default()), DEFAULT_LIVE_LIMIT);
-        Self { fake, storage, acme, other, live_limit, vends: true }
+        Self { fake, storage, acme, live_limit, vends: true }
     }
 
     /// Returns the use cases of integrations, without checks of storages.
@@ -105,17 +103,6 @@ impl Setting {
             row.listed = [VersionRecord { number: version, id, destroy_at: None }].into_iter().collect();
             row.code = row.state().code(&*self.digester, self.acme, credential);
         });
-    }
-
-    /// Returns an admin's session that is not stored.
-    pub(crate) fn session(&self, role: Role) -> SessionPrincipal {
-        SessionPrincipal {
-            organization: self.acme,
-            account: AccountId::from_uuid(self.ids.random()),
-            session: vault_core::id::SessionId::from_uuid(self.ids.random()),
-            role,
-            version: 1,
-        }
     }
 
     /// Creates an integration of Acme with these namespaces.

@@ -1,9 +1,8 @@
 //! Logins with all their outcomes.
 
-use super::service::{PASSWORD, Person, Service, network};
+use super::service::{PASSWORD, Service, network};
 use vault_core::audit::AuditAction;
 use vault_core::hash_slots::Requester;
-use vault_core::id::PasswordId;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
 use vault_core::port::{Event, LoginRefusal};
@@ -131,43 +130,6 @@ async fn uncounted_refusals_are_recorded_once_a_minute() {
     assert_eq!(service.audited(AuditAction::LoginRefused).0, usize::try_from(FREE_ATTEMPTS).unwrap());
 }
 
-/// A lockout is not extended by logins that are rejected during it, and the right login succeeds afterwards.
-#[tokio::test]
-async fn attempts_during_lockout_do_not_change_bucket() {
-    let service = Service::new().await;
-    let jane = service.person("Acme", "jane", Role::Viewer).await;
-    for _ in 0..FREE_ATTEMPTS {
-        refused(&service, "jane@example.com", wrong()).await;
-    }
-    for _ in 0..200 {
-        refused(&service, "jane@example.com", wrong()).await;
-    }
-    // `proof` uses a separate step, 30 s later.
-    service.log_in(&jane).await;
-}
-
-/// A used code with the right password is rejected, and is not counted as a wrong passcode.
-#[tokio::test]
-async fn spent_code_is_refused_and_not_counted() {
-    let service = Service::new().await;
-    let jane = service.person("Acme", "jane", Role::Viewer).await;
-    service.log_in(&jane).await;
-    let again = |jane: &Person| OwnerProof {
-        password: jane.password.as_str().into(),
-        passcode: service.code(&jane.secret),
-        network: network(),
-    };
-    refused(&service, "jane@example.com", again(&jane)).await;
-    assert_eq!(refusals(&service), [LoginRefusal::ReusedPasscode]);
-    assert_eq!(service.audited(AuditAction::LoginPasscodeRefused).0, 1);
-    let session = service.log_in(&jane).await;
-    assert_eq!(service.listed(&session).await.map(drop).ok(), None, "a viewer cannot list accounts");
-    let shown = vault_core::usecase::AccountRef::email("jane@example.com");
-    let shown = service.accounts.account(&Service::OPERATOR, shown).await.unwrap();
-    assert_eq!((shown.logins.wrong_passcodes, shown.logins.is_locked()), (0, false));
-    assert!(shown.logins.last_refused_at.is_some() && shown.logins.last_login_at.is_some());
-}
-
 /// The hasher gets whether any account has logged in from the network, before the address is looked up.
 #[tokio::test]
 async fn hash_slots_are_requested_per_network() {
@@ -189,29 +151,6 @@ async fn hash_slots_are_requested_per_network() {
     let elsewhere = Network::of([198, 51, 100, 1].into());
     refused(&service, "jane@example.com", OwnerProof { network: elsewhere, ..service.proof(&joe) }).await;
     assert!(!known(&service));
-}
-
-/// A row whose MAC does not verify accepts no login. The work is the same, and the row is reported.
-#[tokio::test]
-async fn assembled_account_row_cannot_log_in() {
-    let service = Service::new().await;
-    let jane = service.person("Acme", "jane", Role::Viewer).await;
-    let hashes = service.hasher.verified().len();
-    for part in 0..4 {
-        service.store.tamper_with_account(jane.account, |row| match part {
-            0 => row.grant.role = Role::Admin,
-            1 => (row.grant.role, row.version) = (Role::Viewer, row.version + 1),
-            2 => (row.version, row.password) = (row.version - 1, PasswordId::from_bytes([7; 16])),
-            _ => {
-                (row.password, row.seed) =
-                    (PasswordId::from_bytes([0; 16]), vault_core::id::SeedId::from_bytes([7; 16]))
-            }
-        });
-        refused(&service, "jane@example.com", service.proof(&jane)).await;
-    }
-    assert!(service.saw_damage("accounts"));
-    assert_eq!(service.hasher.verified().split_off(hashes), [None; 4]);
-    assert_eq!(service.evaluations(), 0);
 }
 
 /// The log contains for an account with failed logins: each rejection with account and network, each lockout with its

@@ -6,15 +6,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::Deref;
 use std::sync::Arc;
 use vault_core::Error;
-use vault_core::account::ListedAccount;
 use vault_core::audit::{Actor, AuditAction};
-use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
 use vault_core::port::{Clock, Event, TokenIssuer as _};
-use vault_core::principal::{Principal, Scope, SessionPrincipal};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::SessionClaims;
 use vault_core::time::Timestamp;
@@ -45,7 +43,6 @@ pub(crate) struct Person {
     pub(crate) email: EmailAddress,
     pub(crate) password: String,
     pub(crate) secret: String,
-    pub(crate) recovery_codes: Vec<SecretString>,
 }
 
 impl Service {
@@ -56,7 +53,6 @@ impl Service {
         let ports = AccountPorts {
             hasher: Noted::new(fake.hasher.clone(), &work),
             passcodes: Noted::new(fake.passcodes.clone(), &work),
-            tokens: Noted::new(fake.tokens.clone(), &work),
             digester: Noted::new(fake.digester.clone(), &work),
             ..fake.account_ports()
         };
@@ -81,12 +77,6 @@ impl Service {
     /// Returns the organization with this name.
     pub(crate) async fn organization_named(&self, name: &str) -> OrganizationId {
         self.operator().organization(name).await.unwrap().id
-    }
-
-    /// Lists accounts as the session's admin.
-    pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
-        let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
-        Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.items)
     }
 
     /// Invites a user as the session's admin.
@@ -124,7 +114,6 @@ impl Service {
             email: created.grant.email,
             password: PASSWORD.to_owned(),
             secret: exposed(&created.passcode),
-            recovery_codes: created.recovery_codes.into_iter().map(|code| code.0).collect(),
         }
     }
 

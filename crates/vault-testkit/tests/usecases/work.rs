@@ -11,10 +11,9 @@ use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
 use vault_core::port::{
     AuditSealer, HashError, HashPermit, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, PasswordHasher,
-    PasswordVerdict, SealError, TokenIssuer, TokenRefusal,
+    PasswordVerdict, SealError,
 };
 use vault_core::sealed::{SealedPassword, SealedSeed};
-use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 
 /// The operations so far.
@@ -184,17 +183,5 @@ impl<A: PasscodeVerifier> PasscodeVerifier for Noted<Arc<A>> {
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
         self.work.note("show a code");
         self.adapter.code_at(account, seed, step)
-    }
-}
-
-impl<A: TokenIssuer> TokenIssuer for Noted<Arc<A>> {
-    fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError> {
-        self.work.note("issue a token");
-        self.adapter.issue(claims)
-    }
-
-    fn verify(&self, token: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
-        self.work.note("verify a token");
-        self.adapter.verify(token, now)
     }
 }
