@@ -120,9 +120,10 @@ fn attributed(text: &str) -> impl Iterator<Item = &str> {
 /// Returns functions that a macro converts to tests: those for both databases, and the cases of the store's contract.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     let both = text.split("\non_both_databases! {").skip(1);
-    let contract = text.split("! { $make;").skip(1).flat_map(|rest| rest.split('{'));
-    let names = both.chain(contract).filter_map(|rest| rest.split('}').next());
-    names.flat_map(|names| names.split([',', '\n'])).map(str::trim).filter(|name| {
+    let names = both.filter_map(|rest| rest.split('}').next()).flat_map(|names| names.split([',', '\n']));
+    let functions = text.lines().filter_map(|line| line.strip_prefix("pub async fn "));
+    let contract = functions.filter_map(|line| line.strip_suffix("(suite: &dyn ContractStore) {"));
+    names.chain(contract).map(str::trim).filter(|name| {
         name.contains('_')
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
     })

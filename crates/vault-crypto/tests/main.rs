@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod contract;
 mod deployment;
 mod federation;
 mod instance_rotation;

@@ -35,6 +35,39 @@ fn older_keys_verify_and_newest_seals() {
     assert!(after.is_genuine_checkpoint(&before.seal_checkpoint(checkpoint)));
 }
 
+/// `vault-core` tests that the bytes contain each field.
+#[test]
+fn mac_covers_all_bytes_and_names_its_key() {
+    let sealer = sealer(&[2, 1]);
+    let sealed = sealer.seal(record());
+    let mut bytes = record().to_authenticated_bytes();
+    assert!(sealer.is_code(sealed.key, &bytes, sealed.code));
+    assert!(!sealer.is_code(key_id(1), &bytes, sealed.code) && !sealer.is_code(key_id(9), &bytes, sealed.code));
+    assert!(!sealer.is_code(sealed.key, &bytes, Digest::from_bytes([0; 32])));
+    for place in 0..bytes.len() {
+        bytes[place] ^= 1;
+        assert!(!sealer.is_code(sealed.key, &bytes, sealed.code), "{place}");
+        bytes[place] ^= 1;
+    }
+    let entries = vec![AuditId::from_uuid(id(1)), AuditId::from_uuid(id(2))];
+    let sealed = sealer.seal_checkpoint(Checkpoint { number: 7, at: NOW, entries, hash: Digest::from_bytes([5; 32]) });
+    let changes: [fn(&mut SealedCheckpoint); 7] = [
+        |sealed| sealed.checkpoint.number = 8,
+        |sealed| sealed.checkpoint.at = NOW.plus_seconds(1),
+        |sealed| sealed.checkpoint.entries.truncate(1),
+        |sealed| sealed.checkpoint.entries.reverse(),
+        |sealed| sealed.checkpoint.hash = Digest::from_bytes([6; 32]),
+        |sealed| sealed.key = key_id(1),
+        |sealed| sealed.code = Digest::from_bytes([0; 32]),
+    ];
+    assert!(sealer.is_genuine_checkpoint(&sealed));
+    for (index, change) in changes.iter().enumerate() {
+        let mut changed = sealed.clone();
+        change(&mut changed);
+        assert!(!sealer.is_genuine_checkpoint(&changed), "change {index}");
+    }
+}
+
 /// The hash of a checkpoint is SHA-256 of this content and must never change.
 #[test]
 fn checkpoint_hash_is_pinned() {

@@ -18,3 +18,46 @@ fn lookup_digests_survive_replacement_of_instance_key() {
         assert_eq!(kept, !made_again, "{purpose:?}");
     }
 }
+
+/// A MAC verifies only for its parts, its purpose and the key that it names.
+#[test]
+fn mac_verifies_only_for_signed_values() {
+    const SIGNED: [DigestPurpose; 4] = [
+        DigestPurpose::AccountRights,
+        DigestPurpose::InvitationGrant,
+        DigestPurpose::UnconfirmedSecrets,
+        DigestPurpose::Cursor,
+    ];
+    let [digester, strange] = [1, 9].map(|number| HmacDigester::new(instance_keys(number), Arc::new(NOW)));
+    for purpose in SIGNED {
+        let code = digester.sign(purpose, &[b"row 1", b"viewer"]);
+        assert_eq!(code.key, digester.active_key());
+        for other in SIGNED {
+            let parts: [&[&[u8]]; 5] =
+                [&[b"row 1", b"viewer"], &[b"row 1", b"editor"], &[b"row 2", b"viewer"], &[b"row 1viewer"], &[]];
+            for (number, parts) in parts.into_iter().enumerate() {
+                let signed = number == 0 && other == purpose;
+                assert_eq!(digester.is_signed(other, parts, &code), signed, "{purpose:?} {other:?} {number}");
+            }
+        }
+        let mut bytes = *code.code.as_bytes();
+        bytes[31] ^= 1;
+        let foreign = RowMac { key: code.key, ..strange.sign(purpose, &[b"row 1", b"viewer"]) };
+        let renamed = RowMac { key: strange.active_key(), ..code };
+        for wrong in [RowMac { code: Digest::from_bytes(bytes), ..code }, renamed, foreign] {
+            assert!(!digester.is_signed(purpose, &[b"row 1", b"viewer"], &wrong), "{purpose:?}");
+        }
+    }
+}
+
+#[test]
+fn equal_parts_have_one_digest_for_each_purpose() {
+    let [own, same] = [(); 2].map(|()| HmacDigester::new(instance_keys(1), Arc::new(NOW)));
+    let mut seen = std::collections::HashSet::new();
+    for purpose in DigestPurpose::ALL {
+        let digest = own.digest(purpose, &[b"same"]);
+        assert!(seen.insert(*digest.as_bytes()), "{purpose:?}");
+        assert!(same.fits(purpose, &[b"same"], &digest) && !same.fits(purpose, &[b"other"], &digest), "{purpose:?}");
+        assert_eq!(own.lookup(purpose, &[b"same"]).current(), &digest);
+    }
+}

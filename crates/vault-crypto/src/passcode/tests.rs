@@ -139,6 +139,70 @@ fn seed_of_another_length_is_refused() {
     }
 }
 
+/// A TOTP secret opens only for its account, its ID and its instance, and unchanged.
+#[test]
+fn seed_opens_only_in_its_row() {
+    let (verifier, strange) = (verifier(), TotpVerifier::new(instance_keys(2), Arc::new(crate::OsEntropy)));
+    let seed = verifier.new_seed(account(1), &email()).unwrap().sealed;
+    let refused = |verifier: &TotpVerifier, number, seed: &SealedSeed| {
+        let found = verifier.matching_step(account(number), seed, &digits("755224"), at(0));
+        matches!(found, Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }))
+            && verifier.code_at(account(number), seed, TimeStep(0)).is_err()
+    };
+    assert!(!refused(&verifier, 1, &seed));
+    assert!(refused(&verifier, 2, &seed) && refused(&strange, 1, &seed));
+    assert!(refused(&verifier, 1, &SealedSeed { id: SeedId::from_uuid(id(6)), ..seed.clone() }));
+    let bytes = seed.blob.as_bytes();
+    for place in 0..bytes.len() {
+        let mut flipped = bytes.to_vec();
+        flipped[place] ^= 1;
+        for altered in [flipped, bytes[..place].to_vec()] {
+            let blob = vault_core::sealed::Blob::from_bytes(altered);
+            assert!(refused(&verifier, 1, &SealedSeed { blob, ..seed.clone() }), "{place}");
+        }
+    }
+}
+
+#[test]
+fn current_and_previous_step_are_accepted() {
+    let (verifier, now) = (verifier(), at(1_234_567_890));
+    let (seed, current) = (sealed(&verifier, RFC_SEED), TimeStep::at(now).0);
+    for offset in -3..=3 {
+        let step = TimeStep(current + offset);
+        let code = verifier.code_at(account(1), &seed, step).unwrap().expose_secret().to_owned();
+        let expected = [0, -1].contains(&offset).then_some(step.0);
+        assert_eq!(steps(&verifier, &seed, &code, now), expected, "{offset}");
+        // A recovery code of twenty digits is no code of a step.
+        assert_eq!(steps(&verifier, &seed, &code.repeat(4)[..Passcode::RECOVERY_DIGITS], now), None);
+    }
+}
+
+/// An account has ten different recovery codes, found by the digest of account and digits, with or without hyphens, also
+/// with the TOTP secret that replaces the one they were created with.
+#[test]
+fn ten_recovery_codes_are_found_by_digest() {
+    let verifier = verifier();
+    let seed = |number| verifier.new_seed(account(number), &email()).unwrap().sealed;
+    let mut seen = std::collections::HashSet::new();
+    for number in [1, 1, 2] {
+        let first = seed(number);
+        let next = verifier.next_seed(account(number), &email(), &first).unwrap().sealed;
+        let new = verifier.new_recovery_codes(account(number), &first).unwrap();
+        assert_eq!((new.codes.len(), new.digests.len()), (10, 10));
+        for (code, digest) in std::iter::zip(&new.codes, &new.digests) {
+            let shown = code.0.expose_secret();
+            assert_eq!(shown.split('-').map(str::len).collect::<Vec<_>>(), [5; 4]);
+            assert!(seen.insert(shown.to_owned()), "it was made before");
+            for digits in [digits(shown), digits(&shown.replace('-', ""))] {
+                let of = |number, seed| verifier.recovery_code(account(number), seed, &digits).unwrap();
+                assert_eq!((of(number, &first), of(number, &next)), (*digest, *digest));
+                assert_ne!(of(7, &seed(7)), *digest);
+                assert!(verifier.recovery_code(account(7), &first, &digits).is_err(), "sealed for another account");
+            }
+        }
+    }
+}
+
 #[test]
 fn passcode_digits_are_uniform() {
     let mut counts = [0_u32; 10];

@@ -44,6 +44,47 @@ async fn missing_password_costs_same_work_and_fails() {
     assert_eq!(hashes(&hasher).await, [19_456; 4]);
 }
 
+/// Every byte counts, also after 72 bytes, and nothing is trimmed or normalized.
+#[tokio::test]
+async fn passwords_are_not_truncated() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    for password in ["correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"p".repeat(73), &"p".repeat(1024)] {
+        let stored = hash(&hasher, account(1), password).await;
+        let right = verify(&hasher, Some(account(1)), password, Some(&stored)).await;
+        assert!(matches!(right, PasswordVerdict::Right { rehashed: None }), "{password}");
+        let last = password.char_indices().next_back().unwrap().0;
+        for wrong in [&password[..last], &format!("{password}x"), &format!(" {password}"), ""] {
+            let verdict = verify(&hasher, Some(account(1)), wrong, Some(&stored)).await;
+            assert!(matches!(verdict, PasswordVerdict::Wrong), "{wrong}");
+        }
+    }
+}
+
+/// A verifier of another account, of an earlier password or of another instance, and a changed one, accept no password.
+#[tokio::test]
+async fn verifier_is_bound_to_its_row() {
+    let hasher = hasher(Argon2Parameters::LEAST);
+    let (stored, now) = (hash(&hasher, account(1), "earlier").await, hash(&hasher, account(1), "correct horse").await);
+    assert_ne!(stored.blob.as_bytes()[30..], hash(&hasher, account(1), "earlier").await.blob.as_bytes()[30..]);
+    let bytes = stored.blob.as_bytes();
+    let altered = (0..bytes.len()).step_by(23).flat_map(|place| {
+        let mut flipped = bytes.to_vec();
+        flipped[place] ^= 1;
+        [flipped, bytes[..place].to_vec()]
+    });
+    let altered = altered.chain([[bytes, &[0]].concat(), now.blob.as_bytes().to_vec()]);
+    let blob = |bytes| SealedPassword { id: stored.id, blob: vault_core::sealed::Blob::from_bytes(bytes) };
+    for damaged in altered.map(blob).chain([SealedPassword { id: now.id, blob: stored.blob.clone() }]) {
+        let verdict = verify(&hasher, Some(account(1)), "earlier", Some(&damaged)).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged));
+    }
+    let pool = HashingPool::with_size(1, 1).unwrap();
+    let strange = Argon2Hasher::new(instance_keys(2), pool, Argon2Parameters::LEAST, Vec::new(), entropy()).unwrap();
+    for (hasher, of) in [(&hasher, account(2)), (&strange, account(1))] {
+        assert!(matches!(verify(hasher, Some(of), "earlier", Some(&stored)).await, PasswordVerdict::Damaged));
+    }
+}
+
 /// Without a stored password the decoy is opened: it opens as a stored password does and has the same length.
 #[tokio::test]
 async fn decoy_is_opened_like_stored_password() {

@@ -106,6 +106,38 @@ fn every_other_character_is_refused() {
     }
 }
 
+/// A changed bit, a missing end and an added character are detected, and so are the halves of two tokens.
+#[test]
+fn every_flipped_bit_of_a_token_is_refused() {
+    let [token, other] = [(); 2].map(|()| issue(&issuer()));
+    for place in 0..token.len() {
+        let flipped = (0..8).filter_map(|bit| {
+            let mut bytes = token.clone().into_bytes();
+            bytes[place] ^= 1 << bit;
+            String::from_utf8(bytes).ok()
+        });
+        let spliced = format!("{}{}", &token[..place], &other[place..]);
+        let cut = [token[..place].to_owned(), token[place + 1..].to_owned()];
+        let spliced = Some(spliced).filter(|text| *text != token && *text != other);
+        for text in flipped.chain(cut).chain(spliced) {
+            assert!(issuer().verify(&text, NOW).is_err(), "{place}");
+        }
+    }
+    for end in ["=", ".", " ", "\n", "\0", "0", ".e30"] {
+        assert!(issuer().verify(&format!("{token}{end}"), NOW).is_err(), "{end:?}");
+        assert!(issuer().verify(&format!("{end}{token}"), NOW).is_err(), "{end:?}");
+    }
+}
+
+#[test]
+fn token_works_until_it_expires() {
+    let (token, end) = (issue(&issuer()), claims().expires_at.as_millis());
+    assert_eq!(issuer().verify(&token, Timestamp::from_millis(end - 1)), Ok(claims()));
+    for late in [0, 1, 1_000, 1_000_000_000] {
+        assert_eq!(issuer().verify(&token, Timestamp::from_millis(end + late)), Err(TokenRefusal::Expired));
+    }
+}
+
 #[test]
 fn overlong_token_is_not_parsed() {
     let token = issue(&issuer());

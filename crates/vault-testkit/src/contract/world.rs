@@ -133,11 +133,6 @@ impl<'a> World<'a> {
         (world, creation)
     }
 
-    /// Returns the world of an organization that was created elsewhere.
-    pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
-        Self { organization, ..Self::prepare(suite, now).0 }
-    }
-
     /// Runs an operation on a store.
     pub(super) async fn operate_on<O: Operation>(
         &self,

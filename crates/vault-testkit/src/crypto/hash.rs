@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
 use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, PasswordId};
@@ -16,8 +16,6 @@ use vault_core::sealed::{Blob, SealedPassword};
 #[derive(Debug)]
 pub struct FakeHasher {
     permits: Arc<Semaphore>,
-    /// Verifiers that were created with an earlier value are outdated.
-    parameters: AtomicUsize,
     /// The account of each verified password, or `None` for a decoy.
     verified: Mutex<Vec<Option<AccountId>>>,
     requested: Mutex<Vec<Requester>>,
@@ -29,16 +27,10 @@ impl FakeHasher {
     pub fn with_permits(permits: usize) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(permits)),
-            parameters: AtomicUsize::new(1),
             verified: Mutex::default(),
             requested: Mutex::default(),
             hashed: AtomicU64::new(1),
         }
-    }
-
-    /// Makes all existing verifiers outdated, so that the next right password is rehashed.
-    pub fn raise_parameters(&self) {
-        self.parameters.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Returns the account of each password that was verified, or `None` for a decoy.
@@ -49,13 +41,6 @@ impl FakeHasher {
     /// Returns the requesters of all permits so far.
     pub fn requested(&self) -> Vec<Requester> {
         lock(&self.requested).clone()
-    }
-
-    fn verifier(&self, account: AccountId, id: PasswordId, password: &SecretString) -> SealedPassword {
-        let parameters = self.parameters.load(Ordering::SeqCst);
-        // Stored in plaintext: this is the fake.
-        let text = format!("{}{parameters}:{}", prefix(account, id), password.expose_secret());
-        SealedPassword { id, blob: Blob::from_bytes(text.into_bytes()) }
     }
 }
 
@@ -83,17 +68,15 @@ impl PasswordHasher for FakeHasher {
         lock(&self.verified).push(account);
         let (Some(account), Some(stored)) = (account, stored) else { return Ok(PasswordVerdict::Wrong) };
         let stored_text = String::from_utf8_lossy(stored.blob.as_bytes());
-        let Some((_, right)) =
-            stored_text.strip_prefix(&prefix(account, stored.id)).and_then(|rest| rest.split_once(':'))
-        else {
+        let Some(right) = stored_text.strip_prefix(&prefix(account, stored.id)) else {
             return Ok(PasswordVerdict::Damaged);
         };
         // Compared in plaintext: this is the fake.
-        if right != password.expose_secret() {
-            return Ok(PasswordVerdict::Wrong);
+        if right == password.expose_secret() {
+            Ok(PasswordVerdict::Right { rehashed: None })
+        } else {
+            Ok(PasswordVerdict::Wrong)
         }
-        let today = self.verifier(account, stored.id, &password);
-        Ok(PasswordVerdict::Right { rehashed: (today != stored).then_some(today) })
     }
 
     async fn hash(
@@ -103,7 +86,9 @@ impl PasswordHasher for FakeHasher {
         password: SecretString,
     ) -> Result<SealedPassword, HashError> {
         let id = PasswordId::from_bytes(u128::from(self.hashed.fetch_add(1, Ordering::SeqCst)).to_be_bytes());
-        Ok(self.verifier(account, id, &password))
+        // Stored in plaintext: this is the fake.
+        let text = format!("{}{}", prefix(account, id), password.expose_secret());
+        Ok(SealedPassword { id, blob: Blob::from_bytes(text.into_bytes()) })
     }
 }
 
