@@ -1,8 +1,6 @@
 //! Properties of the rules on accounts, invitations and notices, for all inputs.
 
-use crate::support::digester;
-
-use digester::Hashes;
+use crate::support::HASHES;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -138,15 +136,15 @@ proptest! {
             (invitation.grant.clone(), *invitation.code.as_bytes(), invitation.expires_at, version)
         };
         let equal = covered(&one, first) == covered(&two, second);
-        prop_assert_eq!(one.digest(first, &Hashes) == two.digest(second, &Hashes), equal);
+        prop_assert_eq!(one.digest(first, &HASHES) == two.digest(second, &HASHES), equal);
         // The digest of an invitation verifies for no account, and the reverse.
         let account = SignedAccount::new(one.grant.clone(), PasswordId::from_bytes([1; 16]), SeedId::from_bytes(*one.grant.account.as_bytes()));
-        prop_assert!(one.digest(first, &Hashes) != account.digest(&Hashes));
+        prop_assert!(one.digest(first, &HASHES) != account.digest(&HASHES));
     }
 
     #[test]
     fn account_digest_covers_login_fields(one in signed(), two in signed()) {
-        prop_assert_eq!(one.digest(&Hashes) == two.digest(&Hashes), one == two);
+        prop_assert_eq!(one.digest(&HASHES) == two.digest(&HASHES), one == two);
     }
 
     #[test]
@@ -222,12 +220,12 @@ proptest! {
 
     #[test]
     fn invitation_with_another_role_is_a_later_version(invitation in invitations(), version in 1_i64..9, role in select(&Role::ALL[..])) {
-        let before = StoredInvitation::sign(invitation, version, &Hashes);
-        let after = before.with_role(role, &Hashes);
-        prop_assert!(before.mac_is_valid(&Hashes) && after.mac_is_valid(&Hashes));
+        let before = StoredInvitation::sign(invitation, version, &HASHES);
+        let after = before.with_role(role, &HASHES);
+        prop_assert!(before.mac_is_valid(&HASHES) && after.mac_is_valid(&HASHES));
         prop_assert_eq!((after.version, after.invitation.grant.role), (version + 1, role));
         let planted = StoredInvitation { digest: before.digest, ..after.clone() };
-        prop_assert!(!planted.mac_is_valid(&Hashes), "the code of another version");
+        prop_assert!(!planted.mac_is_valid(&HASHES), "the code of another version");
         let grant = AccountRights { role: before.invitation.grant.role, ..after.invitation.grant.clone() };
         prop_assert_eq!(Invitation { grant, ..after.invitation }, before.invitation);
     }
@@ -275,13 +273,13 @@ proptest! {
     fn enrolment_code_round_trips(random in vec(any::<u8>(), 26)) {
         let code = EnrolmentCode::generate(&Bytes(random.clone())).unwrap();
         let again = EnrolmentCode::read(code.text()).unwrap();
-        prop_assert_eq!(code.digest(&Hashes), again.digest(&Hashes));
+        prop_assert_eq!(code.digest(&HASHES), again.digest(&HASHES));
         prop_assert!(code.text().expose_secret().bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()));
         // The code contains five bits of each byte: 130 in total.
         let mut other = random.clone();
         other[7] ^= 0b0001_0000;
         let other = EnrolmentCode::generate(&Bytes(other)).unwrap();
-        prop_assert!(other.digest(&Hashes) != code.digest(&Hashes));
+        prop_assert!(other.digest(&HASHES) != code.digest(&HASHES));
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! Properties of credential data: one canonical form, which round-trips.
 
-use crate::support;
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{ANY_SECRET, Sample, key_files, samples};
 use vault_core::credential::{CredentialData, CredentialType, StoredDataError};
 use vault_core::field::FieldCode;
 use vault_core::json::{Limits, parse};
+use vault_testkit::strategy::{ANY_SECRET, Sample, key_files, samples};
 
 fn canonical(data: &CredentialData) -> String {
     String::from_utf8(data.to_canonical_json().expose().to_vec()).unwrap()

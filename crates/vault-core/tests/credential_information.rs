@@ -1,11 +1,9 @@
 //! The visible information of a credential: permitted fields only.
 
-use crate::support;
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{Sample, UPPER_SECRET, read, samples};
 use vault_core::credential::{CredentialType, FieldClass, Fingerprint, Information};
+use vault_testkit::strategy::{Sample, UPPER_SECRET, read, samples};
 
 fn information(sample: &Sample) -> String {
     sample.parse().unwrap().information(Fingerprint::from_digest(&[0x1f; 32])).as_json().to_owned()

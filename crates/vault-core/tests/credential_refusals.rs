@@ -1,15 +1,13 @@
 //! Refused values and their positions. A refusal never repeats the value.
 
-use crate::support;
-
+use crate::support::{corrupted, corrupted_by_space};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::field::{FieldCode, FieldError, ViolationKind};
 use vault_core::json::{self, Limits};
-use vault_testkit::strategy::refused::{corrupted, corrupted_by_space};
+use vault_testkit::strategy::{ANY_SECRET, Sample, UPPER_SECRET, key_files, read, samples};
 
 fn codes(errors: &[FieldError]) -> Vec<(String, FieldCode)> {
     errors.iter().map(|error| (error.pointer.clone(), error.code)).collect()
@@ -110,7 +108,7 @@ proptest! {
 #[test]
 fn non_object_data_is_refused() {
     for text in ["null", "[]", "\"{}\"", "1", "true"] {
-        let errors = support::read(CredentialType::S3, text).unwrap_err();
+        let errors = read(CredentialType::S3, text).unwrap_err();
         assert_eq!(codes(&errors), [("/data".to_owned(), FieldCode::WrongType)]);
     }
 }
@@ -119,14 +117,14 @@ fn non_object_data_is_refused() {
 fn unparsable_key_files_are_refused() {
     for key in ["\"nonsense\"", "\"[]\"", "\"{\\\"type\\\":1,\\\"type\\\":2}\"", "\"\\\"{}\"", "\"MIIE\""] {
         let text = format!(r#"{{"bucket":"b","service_account_key":{key}}}"#);
-        let errors = support::read(CredentialType::Gcs, &text).unwrap_err();
+        let errors = read(CredentialType::Gcs, &text).unwrap_err();
         assert_eq!(codes(&errors), [("/data/service_account_key".to_owned(), FieldCode::Malformed)], "{key}");
     }
     // An empty object lacks each of the five fields, and all are reported together.
-    let errors = support::read(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#).unwrap_err();
+    let errors = read(CredentialType::Gcs, r#"{"bucket":"b","service_account_key":{}}"#).unwrap_err();
     assert_eq!(errors.len(), 5);
     let fraction = r#"{"bucket":"b","service_account_key":{"x":[{"y":0.1}]}}"#;
-    assert_eq!(support::read(CredentialType::Gcs, fraction).unwrap_err().len(), 6);
+    assert_eq!(read(CredentialType::Gcs, fraction).unwrap_err().len(), 6);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Cursors of lists of credentials, for all positions and filters.
 
-use crate::support::digester::Hashes;
+use crate::support::HASHES;
 
 use proptest::collection::vec;
 use proptest::option;
@@ -17,7 +17,7 @@ use vault_core::{Error, Refusal};
 
 /// Decodes a cursor. The future of a digester without keys is always ready.
 fn read(organization: OrganizationId, filter: &ListFilter, text: &str) -> Result<ListPosition, Error> {
-    match pin!(decode(&Hashes, organization, filter, text)).poll(&mut Context::from_waker(Waker::noop())) {
+    match pin!(decode(&HASHES, organization, filter, text)).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(read) => read,
         Poll::Pending => panic!("waits for keys"),
     }
@@ -54,7 +54,7 @@ proptest! {
     /// A position contains the expiry only in lists that are ordered by expiry.
     #[test]
     fn cursor_returns_its_position(filter in filters(), last in positions()) {
-        let text = encode(&Hashes, organization(1), &filter, last);
+        let text = encode(&HASHES, organization(1), &filter, last);
         let ordered = filter.expires_before.is_some();
         let expires_at = ordered.then(|| last.expires_at.unwrap_or(Timestamp::from_millis(0)));
         prop_assert_eq!(read(organization(1), &filter, &text).unwrap(), ListPosition { expires_at, id: last.id });
@@ -62,7 +62,7 @@ proptest! {
 
     #[test]
     fn cursor_of_another_list_is_refused(filter in filters(), other in filters(), last in positions()) {
-        let text = encode(&Hashes, organization(1), &filter, last);
+        let text = encode(&HASHES, organization(1), &filter, last);
         let refused = |organization, filter: &ListFilter| {
             matches!(read(organization, filter, &text), Err(Error::Refused(Refusal::Cursor)))
         };
@@ -82,7 +82,7 @@ proptest! {
 
     #[test]
     fn modified_cursor_is_refused(filter in filters(), last in positions(), place in any::<prop::sample::Index>()) {
-        let mut text = encode(&Hashes, organization(1), &filter, last).into_bytes();
+        let mut text = encode(&HASHES, organization(1), &filter, last).into_bytes();
         let place = place.index(text.len());
         text[place] = if text[place] == b'A' { b'B' } else { b'A' };
         let text = String::from_utf8(text).unwrap();

@@ -1,8 +1,6 @@
 //! Properties of labels, versions and health, for all inputs.
 
-use crate::support::digester;
-
-use digester::Hashes;
+use crate::support::HASHES;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -239,10 +237,10 @@ proptest! {
             revision,
             metadata_revision: with_metadata.then_some(revision),
         };
-        let code = state.code(&Hashes, organization, id);
-        prop_assert_eq!(code, state.code(&Hashes, organization, id));
-        prop_assert_eq!(code == state.code(&Hashes, organization, CredentialId::from_bytes(two)), one == two);
-        prop_assert!(code != state.code(&Hashes, OrganizationId::from_bytes([2; 16]), id));
+        let code = state.code(&HASHES, organization, id);
+        prop_assert_eq!(code, state.code(&HASHES, organization, id));
+        prop_assert_eq!(code == state.code(&HASHES, organization, CredentialId::from_bytes(two)), one == two);
+        prop_assert!(code != state.code(&HASHES, OrganizationId::from_bytes([2; 16]), id));
         let others = [
             CredentialState { kind: CredentialType::Gcs, ..state },
             CredentialState { namespace: &there, ..state },
@@ -256,7 +254,7 @@ proptest! {
             CredentialState { metadata_revision: if with_metadata { None } else { Some(revision) }, ..state },
         ];
         for other in others {
-            prop_assert!(code != other.code(&Hashes, organization, id), "{other:?}");
+            prop_assert!(code != other.code(&HASHES, organization, id), "{other:?}");
         }
     }
 }

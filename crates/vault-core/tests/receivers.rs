@@ -25,7 +25,7 @@ fn delivery(id: [u8; 16]) -> EventDelivery {
 }
 
 fn outcome() -> impl Strategy<Value = Result<(), DeliveryFailure>> {
-    prop_oneof![1 => Just(Ok(())), 4 => strategy::delivery_failure().prop_map(Err)]
+    prop_oneof![1 => Just(Ok(())), 4 => proptest::sample::select(DeliveryFailure::ALL.to_vec()).prop_map(Err)]
 }
 
 fn expiring(at: Timestamp, known_since: Timestamp, credential: bool) -> Expiring {
@@ -39,7 +39,7 @@ fn expiring(at: Timestamp, known_since: Timestamp, credential: bool) -> Expiring
 proptest! {
     /// Attempts continue at increasing times until one is accepted or a day has passed. Then they stop.
     #[test]
-    fn delivery_attempts_are_limited(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
+    fn delivery_attempts_are_limited(id: [u8; 16], failures in prop::collection::vec(proptest::sample::select(DeliveryFailure::ALL.to_vec()), 300)) {
         let (mut delivery, mut status, mut now) = (delivery(id), ReceiverStatus::NEW, NOW);
         let mut ended = false;
         for failure in failures {

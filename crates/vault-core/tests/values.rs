@@ -1,223 +1,183 @@
-//! Accepted and refused values of each type of the domain, from strategies for both.
+//! Accepted and refused spellings of values. The properties of their rules are in the other files.
 
-use proptest::prelude::*;
-use secrecy::{ExposeSecret, SecretString};
+use std::fmt::Debug;
 use vault_core::account::AccountState;
-use vault_core::activation::*;
+use vault_core::activation::{VendMode, VendRule, VendedForm};
 use vault_core::check::StorageOperation;
-use vault_core::credential::*;
+use vault_core::credential::{CredentialType, Description, HealthState, LabelFilter};
 use vault_core::email::EmailAddress;
-use vault_core::enrolment::EnrolmentCode;
-use vault_core::field::{FieldCode, FieldError};
-use vault_core::id::*;
-use vault_core::integration::*;
-use vault_core::json::{self, Limits, Node};
+use vault_core::field::FieldCode;
+use vault_core::id::{AccountId, CredentialId};
+use vault_core::integration::{IntegrationState, IntegrationToken};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
-use vault_core::password::check_new_password;
 use vault_core::role::Role;
 use vault_core::sealed::{InstanceKeyPurpose, KeyState};
-use vault_core::time::{Timestamp, Ttl};
+use vault_core::time::Timestamp;
 use vault_core::usecase::IdempotencyKey;
-use vault_core::{Error, ErrorKind};
-use vault_testkit::strategy::{self, refused};
+use vault_testkit::clock::SeededEntropy;
 
-fn node(text: &str) -> Node {
-    json::parse(text.as_bytes(), Limits::REQUEST).unwrap().root
+fn check<T: Debug, E: Debug>(parse: impl Fn(&str) -> Result<T, E>, sound: &[&str], refused: &[&str]) {
+    for text in sound {
+        assert!(parse(text).is_ok(), "{text:?}");
+    }
+    for text in refused {
+        assert!(parse(text).is_err(), "{text:?}");
+    }
 }
 
-/// Checks that `refused` names its position and the expected code, and does not contain the refused `text`.
-fn names(refused: FieldError, pointer: &str, code: FieldCode, text: &str) -> Result<(), TestCaseError> {
-    prop_assert_eq!((refused.pointer.as_str(), refused.code), (pointer, code), "{:?}", text);
-    prop_assert!(text.len() < 12 || !refused.to_string().contains(text));
-    Ok(())
+#[test]
+fn addresses() {
+    let (local, label) = ("a".repeat(64), "a".repeat(64));
+    check(
+        EmailAddress::parse,
+        &[
+            "a!#$%&'*+/=?^_`{|}~-@x.example",
+            "a.b+c.d@x.example",
+            "a@b\u{fc}cher.example",
+            &format!("{local}@x.example"),
+        ],
+        &[
+            "",
+            "a",
+            "@x.example",
+            "a@",
+            " a@x.example",
+            "a@x.example ",
+            "\"a b\"@x.example",
+            "a b@x.example",
+            "a(b)@x.example",
+            "a,b@x.example",
+            "a\\b@x.example",
+            ".a@x.example",
+            "a.@x.example",
+            "a..b@x.example",
+            "\u{e4}@x.example",
+            &format!("a{local}@x.example"),
+            "a@[127.0.0.1]",
+            "a@127.0.0.1",
+            "a@x..example",
+            "a@x.example.",
+            "a@-x.example",
+            "a@x-.example",
+            "a@x_y.example",
+            "a@xn--a-.example",
+            "a@x\n.example",
+            &format!("a@{label}.example"),
+        ],
+    );
 }
 
-proptest! {
-    #[test]
-    fn namespaces(valid in strategy::namespace(), (text, code) in refused::namespace()) {
-        prop_assert_eq!(Namespace::parse(valid.as_str(), ""), Ok(valid.clone()));
-        prop_assert_eq!(valid.as_str().parse(), Ok(valid));
-        names(Namespace::parse(&text, "/n").unwrap_err(), "/n", code, &text)?;
-        names(text.parse::<Namespace>().unwrap_err(), "/namespace", code, &text)?;
+#[test]
+fn names_and_keys() {
+    let most = OrganizationName::MAX_LENGTH;
+    check(
+        OrganizationName::parse,
+        &["a", "O'Neil & Co; --", "%", &"\u{1f511}".repeat(most)],
+        &["", " ", " a", "a ", "a\n", "a\u{202e}b", "a\u{200b}b", &"a".repeat(most + 1)],
+    );
+    check(IdempotencyKey::parse, &["!", "~", &"k".repeat(255)], &["", "a b", "a\n", "\u{e4}", &"k".repeat(256)]);
+    check(
+        |text| LabelFilter::parse(text, ""),
+        &["a:", "a/b._-:B._-"],
+        &[
+            "a",
+            ":a",
+            "A:a",
+            "a b:c",
+            "a:b c",
+            "a:b:c",
+            "a:b/c",
+            "a:\u{e4}",
+            &format!("{}:a", "a".repeat(64)),
+            &format!("a:{}", "a".repeat(64)),
+        ],
+    );
+    let id = "0193a5b0-7c1e-7d4f-8a2b-0123456789ab";
+    let others =
+        [id.to_uppercase(), id.replace('-', ""), format!("{{{id}}}"), format!("urn:uuid:{id}"), id[1..].into()];
+    let others = others.each_ref().map(String::as_str);
+    check(str::parse::<CredentialId>, &[id], &others);
+    check(str::parse::<AccountId>, &[id], &others);
+}
+
+/// A refusal names its field and the violation, and does not repeat the text.
+#[test]
+fn texts() {
+    let token = IntegrationToken::generate(&SeededEntropy::seeded(1)).unwrap();
+    let token = secrecy::ExposeSecret::expose_secret(token.text()).to_owned();
+    let long = "a".repeat(501);
+    for (text, code) in [
+        ("", FieldCode::Blank),
+        (&long[..129], FieldCode::TooLong),
+        ("a b of it all", FieldCode::Malformed),
+        ("-not-at-first", FieldCode::Malformed),
+        ("imports\u{e4}\u{e4}\u{e4}\u{e4}", FieldCode::Malformed),
+        (&token, FieldCode::NotAllowed),
+    ] {
+        let error = Namespace::parse(text, "/namespace").unwrap_err();
+        assert_eq!((&*error.pointer, error.code), ("/namespace", code), "{text}");
+        assert!(text.is_empty() || !error.to_string().contains(text), "{text}");
     }
-
-    #[test]
-    fn patterns(
-        valid in strategy::namespace_pattern(),
-        list in strategy::namespace_patterns(),
-        (text, code) in refused::namespace_pattern(),
-        (texts, place, first) in refused::namespace_patterns(),
-    ) {
-        prop_assert_eq!(NamespacePattern::parse(&valid.to_string(), ""), Ok(valid));
-        let spelt: Vec<_> = list.iter().map(ToString::to_string).collect();
-        prop_assert_eq!(NamespacePatterns::parse(&spelt, ""), Ok(list));
-        names(NamespacePattern::parse(&text, "/p").unwrap_err(), "/p", code, &text)?;
-        let pointer = place.map_or("/p".to_owned(), |place| format!("/p/{place}"));
-        let violations = NamespacePatterns::parse(&texts, "/p").unwrap_err();
-        prop_assert_eq!((violations.len(), &violations[0].pointer, violations[0].code), (1, &pointer, first));
+    for (text, code) in [
+        (" \t", FieldCode::Blank),
+        (&long, FieldCode::TooLong),
+        ("a\0b", FieldCode::ControlCharacter),
+        ("a\u{202e}b", FieldCode::ControlCharacter),
+    ] {
+        assert_eq!(Description::parse(text, "").unwrap_err().code, code, "{text:?}");
     }
+    assert!(Description::parse(&"\u{1f511}".repeat(500), "").is_ok());
+}
 
-    #[test]
-    fn texts(
-        name in strategy::integration_name(),
-        purpose in strategy::purpose(),
-        description in strategy::description(),
-        no_name in refused::integration_name(),
-        no_purpose in refused::purpose(),
-        no_description in refused::description(),
-    ) {
-        prop_assert_eq!(IntegrationName::parse(name.as_str(), ""), Ok(name.clone()));
-        prop_assert_eq!(Purpose::parse(purpose.as_str(), ""), Ok(purpose.clone()));
-        prop_assert_eq!(Description::parse(description.as_str(), ""), Ok(description.clone()));
-        names(IntegrationName::parse(&no_name.0, "/a").unwrap_err(), "/a", no_name.1, &no_name.0)?;
-        names(Purpose::parse(&no_purpose.0, "/a").unwrap_err(), "/a", no_purpose.1, &no_purpose.0)?;
-        names(Description::parse(&no_description.0, "/a").unwrap_err(), "/a", no_description.1, &no_description.0)?;
+#[test]
+fn times() {
+    for at in [946_684_800_000, 1_795_176_000_999, 4_102_444_799_999].map(Timestamp::from_millis) {
+        assert_eq!(Timestamp::from_rfc3339(&at.to_rfc3339().unwrap()), Some(at.floor_to_second()));
     }
-
-    #[test]
-    fn names_and_addresses(
-        organization in strategy::organization_name(),
-        email in strategy::email(),
-        no_organization in refused::organization_name(),
-        no_email in refused::email(),
-        no_key in refused::idempotency_key(),
-        _ in strategy::idempotency_key(),
-    ) {
-        prop_assert_eq!(OrganizationName::parse(organization.as_str()), Ok(organization));
-        prop_assert_eq!(EmailAddress::parse(email.as_str()), Ok(email.clone()));
-        prop_assert!(OrganizationName::parse(&no_organization).is_err());
-        prop_assert!(EmailAddress::parse(&no_email).is_err());
-        prop_assert!(IdempotencyKey::parse(&no_key).is_err());
-    }
-
-    #[test]
-    fn ids(id in strategy::credential_id(), text in refused::id()) {
-        prop_assert_eq!(id.to_string().parse(), Ok(id));
-        prop_assert!(text.parse::<CredentialId>().is_err() && text.parse::<AccountId>().is_err());
-    }
-
-    #[test]
-    fn spans(
-        ttl in strategy::ttl(),
-        activation in strategy::activation_ttl(),
-        overlap in strategy::overlap(),
-        (requested, ceiling) in refused::ttl(),
-        no_activation in refused::activation_ttl(),
-        no_overlap in refused::overlap(),
-    ) {
-        prop_assert_eq!(Ttl::parse(Some(ttl.as_seconds().into()), Ttl::MAX), Ok(ttl));
-        prop_assert_eq!(ActivationTtl::parse(Some(activation.as_seconds().into())), Ok(activation));
-        prop_assert_eq!(Overlap::parse(Some(overlap.as_seconds()), ""), Ok(overlap));
-        names(Ttl::parse(Some(requested), ceiling).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
-        names(ActivationTtl::parse(Some(no_activation)).unwrap_err(), "/ttl", FieldCode::OutOfRange, "")?;
-        names(Overlap::parse(Some(no_overlap), "/o").unwrap_err(), "/o", FieldCode::OutOfRange, "")?;
-    }
-
-    #[test]
-    fn times(at in strategy::timestamp(), text in refused::rfc3339()) {
-        let spelt = at.to_rfc3339().unwrap();
-        prop_assert_eq!(Timestamp::from_rfc3339(&spelt), Some(at.floor_to_second()));
-        prop_assert_eq!(Timestamp::from_rfc3339(&text), None);
-    }
-
-    #[test]
-    fn codes_and_tokens(
-        code in strategy::enrolment_code(),
-        token in strategy::integration_token(),
-        no_code in refused::enrolment_code(),
-        no_token in refused::integration_token_text(),
-    ) {
-        let read = EnrolmentCode::read(&SecretString::from(code.as_str())).unwrap();
-        prop_assert_eq!(read.text().expose_secret(), code);
-        let read = IntegrationToken::read(&SecretString::from(token.as_str())).unwrap();
-        prop_assert_eq!(read.text().expose_secret(), token);
-        prop_assert!(EnrolmentCode::read(&SecretString::from(no_code)).is_none());
-        prop_assert!(IntegrationToken::read(&SecretString::from(no_token)).is_none());
-    }
-
-    #[test]
-    fn credential_metadata_values(
-        labels in strategy::labels(),
-        filter in strategy::label_filter(),
-        metadata in strategy::metadata(),
-        information in strategy::information(),
-        patch in strategy::label_patch(),
-        (text, code) in refused::label_filter(),
-        (json, pointer, violation) in refused::labels(),
-    ) {
-        prop_assert_eq!(Labels::parse(node(&serde_json::to_string(&labels).unwrap()), ""), Ok(labels.clone()));
-        prop_assert_eq!(LabelFilter::parse(&format!("{}:{}", filter.name, filter.value), ""), Ok(filter));
-        prop_assert_eq!(Metadata::from_json(&metadata.to_json()), Ok(metadata));
-        prop_assert!(Information::from_json(information.as_json().to_owned()).is_ok());
-        // A repeated patch changes nothing.
-        if let Ok(once) = labels.patched(&patch, "") {
-            prop_assert_eq!(once.patched(&patch, ""), Ok(once.clone()));
-        }
-        names(LabelFilter::parse(&text, "label").unwrap_err(), "label", code, &text)?;
-        let violations = Labels::parse(node(&json), "/labels").unwrap_err();
-        prop_assert_eq!((violations.len(), violations[0].code), (1, violation), "{}", json);
-        prop_assert_eq!(&violations[0].pointer, &format!("/labels{pointer}"));
-    }
-
-    #[test]
-    fn passwords(
-        organization in strategy::organization_name(),
-        password in strategy::password(),
-        (email, refused) in strategy::email().prop_flat_map(|email| (Just(email.clone()), refused::password(&email, "Corp Industries"))),
-    ) {
-        prop_assert_eq!(check_new_password(&password, &email, organization.as_str()), Ok(()));
-        let (text, violation) = refused;
-        prop_assert_eq!(check_new_password(&SecretString::from(text), &email, "Corp Industries"), Err(violation));
-    }
-
-    #[test]
-    fn data(
-        (kind, json) in strategy::credential_json(),
-        (refused_kind, refused_json, pointer, code) in refused::credential_json(),
-    ) {
-        let data = CredentialData::from_json(kind, json.as_bytes()).unwrap();
-        let stored = data.to_canonical_json();
-        let again = CredentialData::from_canonical_json(kind, stored.expose()).unwrap();
-        prop_assert!(again.to_canonical_json().expose() == stored.expose());
-
-        let refusal = CredentialData::from_json(refused_kind, refused_json.as_bytes());
-        let error = refusal.unwrap_err();
-        prop_assert_eq!(error.kind(), ErrorKind::Invalid);
-        let Error::Invalid(violations) = error else { unreachable!() };
-        let violations: Vec<_> = violations.iter().map(|violation| (violation.pointer.as_str(), violation.code)).collect();
-        prop_assert_eq!(violations, [(pointer.as_str(), code)], "{}", refused_json);
+    for text in [
+        "",
+        "2026-11-20",
+        "2026-11-20T12:00:00",
+        "2026-13-20T00:00:00Z",
+        "2026-02-30T00:00:00Z",
+        "1969-11-20T00:00:00Z",
+        "1795176000",
+    ] {
+        assert_eq!(Timestamp::from_rfc3339(text), None, "{text}");
     }
 }
 
 /// Each value of an enumeration round-trips, and no other spelling is accepted.
-macro_rules! closed_lists {
-    ($($test:ident: $values:expr, $read:expr, $write:expr;)*) => {
-        proptest! {$(
-            #[test]
-            fn $test(
-                (value, other) in $values.prop_flat_map(|value| (Just(value), refused::spelling($write(value)))),
-            ) {
-                prop_assert_eq!($read($write(value)), Some(value));
-                prop_assert_eq!($read(&other), None);
+#[test]
+fn closed_lists() {
+    macro_rules! closed {
+        ($($values:expr, $read:expr, $write:expr;)*) => {$(
+            for value in $values {
+                let name: &str = $write(value);
+                assert_eq!($read(name), Some(value));
+                let others = [format!(" {name}"), format!("{name} "), format!("{name}\0"), format!("{name}{name}")];
+                for other in others.into_iter().chain([name.to_uppercase(), name[1..].to_owned()]) {
+                    assert_eq!($read(&other), None, "{other}");
+                }
             }
-        )*}
-    };
-}
-
-closed_lists! {
-    roles: strategy::role(), Role::parse, Role::as_str;
-    types: strategy::credential_type(), CredentialType::parse, CredentialType::as_str;
-    healths: strategy::health_state(), HealthState::parse, HealthState::as_str;
-    operations: strategy::storage_operation(), StorageOperation::parse, StorageOperation::as_str;
-    modes: strategy::vend_mode(), VendMode::parse, VendMode::as_str;
-    vended: strategy::vended_form(), VendedForm::parse, VendedForm::as_str;
-    rules: strategy::vend_rule(), VendRule::parse, VendRule::as_str;
-    accounts: strategy::account_state(), AccountState::parse, AccountState::as_str;
-    organizations: strategy::organization_state(), OrganizationState::parse, OrganizationState::as_str;
-    integrations: strategy::integration_state(), IntegrationState::parse, IntegrationState::as_str;
-    notices: strategy::notice_code(), NoticeCode::parse_stored, NoticeCode::as_str;
-    key_purposes: strategy::instance_key_purpose(), InstanceKeyPurpose::parse, InstanceKeyPurpose::as_str;
-    key_states: strategy::key_state(), KeyState::parse, KeyState::as_str;
+        )*};
+    }
+    closed! {
+        Role::ALL, Role::parse, Role::as_str;
+        CredentialType::ALL, CredentialType::parse, CredentialType::as_str;
+        HealthState::ALL, HealthState::parse, HealthState::as_str;
+        StorageOperation::ALL, StorageOperation::parse, StorageOperation::as_str;
+        VendMode::ALL, VendMode::parse, VendMode::as_str;
+        [VendedForm::Raw, VendedForm::Short], VendedForm::parse, VendedForm::as_str;
+        [VendRule::Any, VendRule::Short], VendRule::parse, VendRule::as_str;
+        [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling, AccountState::Invited],
+            AccountState::parse, AccountState::as_str;
+        [OrganizationState::Active, OrganizationState::Disabled], OrganizationState::parse, OrganizationState::as_str;
+        [IntegrationState::Active, IntegrationState::Disabled], IntegrationState::parse, IntegrationState::as_str;
+        NoticeCode::STORED, NoticeCode::parse_stored, NoticeCode::as_str;
+        InstanceKeyPurpose::ALL, InstanceKeyPurpose::parse, InstanceKeyPurpose::as_str;
+        [KeyState::Active, KeyState::Retiring], KeyState::parse, KeyState::as_str;
+    }
 }

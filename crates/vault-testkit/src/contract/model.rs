@@ -1,6 +1,7 @@
 //! Comparison of the store with [`MemoryStore`]: random histories must have the same results in both.
 
 use super::account_change::regrant;
+use super::commands::{VaultCommand, vault_command};
 use super::credential::position;
 use super::members::account_in;
 use super::model_activators::{Activators, Pair};
@@ -11,7 +12,6 @@ use crate::clock::ManualClock;
 use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeDigester;
 use crate::memory::MemoryStore;
-use crate::strategy::{VaultCommand, vault_command};
 use proptest::collection::vec;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::fmt::Debug;

@@ -2,11 +2,11 @@
 
 use super::Store;
 use super::activators::set_state;
+use super::commands::ActivatorCommand;
 use super::model::{Difference, numbered, pick, same};
 use super::tools::{evaluated, with};
 use super::world::World;
 use crate::commands::CredentialCommands as _;
-use crate::strategy::ActivatorCommand;
 use std::fmt::Debug;
 use std::sync::Arc;
 use vault_core::Error;
