@@ -81,7 +81,7 @@ pub use s3_federated::S3Federated;
 pub use s3_location::S3Location;
 pub use save::SaveCredential;
 pub use secret::{SecretBytes, SecretText};
-pub use show::{ListVersions, ShowCredential};
+pub use show::{ListVersions, ShowCredential, VersionsForChange};
 pub use spec::{FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;
 pub use uses::{CredentialUse, Holder, ListHolders, ListUses, USE_SECONDS, UsePosition};

@@ -85,7 +85,10 @@ impl CredentialRows for TxRows<'_> {
     }
 
     fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>> {
-        several(versions::versions(&self.tx, organization, id))
+        several(async move {
+            self.insert_pending_credentials().await?;
+            versions::versions(&self.tx, organization, id).await
+        })
     }
 
     fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows> {

@@ -5,7 +5,7 @@ use super::reading::Reading;
 use crate::activation::VendRule;
 use crate::audit::{AuditAction, AuditChange, ChangedField};
 use crate::credential::{
-    ChangeCredential, CredentialChange, CredentialState, CredentialType, Information, ListVersions, Metadata,
+    ChangeCredential, CredentialChange, CredentialState, CredentialType, Information, Metadata, VersionsForChange,
     effective_expiry,
 };
 use crate::error::{Error, Refusal};
@@ -74,7 +74,7 @@ impl Vault {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
         for _ in self.environment.attempts() {
-            let read = ListVersions(organization, id);
+            let read = VersionsForChange(organization, id);
             let versions = self.operations.run(&self.environment, principal, read).await?;
             let seen = versions.current.revision;
             if revision.is_some_and(|revision| revision != seen) {
