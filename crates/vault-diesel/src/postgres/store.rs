@@ -4,21 +4,18 @@ use super::connections::{Connections, Failed, Timeout};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::classify;
 use super::spread::DistributionError;
-use super::write_queue::{Queued, RanAll, WriteQueue};
-use crate::db::OpenTx as _;
-use crate::failure::{Failure, Reports};
+use super::write_queue::WriteQueue;
+use crate::failure::Reports;
 use crate::load::{StoreLoad, operating, reading, writing};
 use crate::port::{Database, DieselStore};
-use crate::rows::{Kept, Operating};
+use crate::rows::Operating;
 use crate::transaction::work::{Calling, Finished as _, Reading, Work, Writing};
 use crate::transaction::{End, Ended, Read, Transaction};
-use diesel::result::Error as SqlError;
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Instrument as _, Span};
-use vault_core::entity::OF_INSTANCE;
 use vault_core::id::OrganizationId;
 use vault_core::operation::{self, Access};
 use vault_core::port::{EventSink, StoreError};
@@ -33,45 +30,8 @@ pub type PostgresStore = DieselStore<Postgres>;
 #[allow(missing_debug_implementations, reason = "`DieselStore` has one")]
 pub struct Postgres {
     connections: Arc<Connections>,
-    queue: Arc<WriteQueue<Operating>>,
+    queue: Arc<WriteQueue>,
     reports: Arc<Reports>,
-}
-
-impl Queued for Operating {
-    type Ran = ();
-    type Answer = Box<dyn operation::Work>;
-
-    fn organization(&self) -> OrganizationId {
-        self.0.organization().unwrap_or(OF_INSTANCE)
-    }
-
-    fn run_all<'c>(
-        mut connection: &'c AsyncPgConnection,
-        organization: OrganizationId,
-        works: &'c mut [Self],
-        is_only: bool,
-    ) -> BoxFuture<'c, Result<RanAll<()>, Failure>> {
-        Box::pin(async move {
-            let collects = works.len() > 1 && organization != OF_INSTANCE;
-            let kept = if collects { Kept::collecting() } else { Kept::default() };
-            let mut all = RanAll { each: Vec::with_capacity(works.len()), commits: false };
-            for work in works {
-                match work.run_in(connection.tx(), &kept).await? {
-                    End::Commit => all.commits = true,
-                    // Only a transaction that it does not share can be rolled back for it.
-                    End::RollBack if !is_only => return Err(Failure::Sql(SqlError::RollbackTransaction)),
-                    End::RollBack | End::Unchanged => {}
-                }
-                all.each.push(());
-            }
-            kept.write(connection.tx()).await?;
-            Ok(all)
-        })
-    }
-
-    fn answer(self, (): ()) -> Result<Self::Answer, StoreError> {
-        Ok(self.0)
-    }
 }
 
 impl PostgresStore {

@@ -1,4 +1,4 @@
-//! Queues of works of one kind, commands or operations, that share transactions. The rate of durable writes increases with load,
+//! The queue of operations that share transactions. The rate of durable writes increases with load,
 //! because a work does not wait for the commit of the previous one. A single work is a batch of one.
 //!
 //! A transaction includes the works queued when its connection is available. Organizations are served round-robin and get
@@ -6,70 +6,36 @@
 //! transaction at a time, because a second one would only wait for the locks of the first.
 
 use super::connections::{Connections, Failed, Taken, Timeout};
+use crate::db::OpenTx as _;
 use crate::failure::{Failure, fault, unavailable};
-use crate::rows::Kept;
+use crate::rows::{Kept, Operating};
 use crate::transaction::End;
 use crate::transaction::work::Work;
+use diesel::result::Error as SqlError;
 use diesel_async::AsyncPgConnection;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use vault_core::entity::OF_INSTANCE;
 use vault_core::id::OrganizationId;
+use vault_core::operation;
 use vault_core::port::{Event, RetryReason, StoreError};
 
 /// Maximum number of works in one transaction.
 const LARGEST_BATCH: usize = 64;
-/// Maximum size of a transaction in bytes, unless its first work is larger.
-const LARGEST_SIZE: usize = 1024 * 1024;
 /// Maximum number of queued works of all organizations.
 const LONGEST_QUEUE: usize = 4_096;
 
-/// A work that shares a transaction with queued works of its kind.
-pub(crate) trait Queued: Send + Sized + 'static {
-    /// Result of a run that is kept apart from the work.
-    type Ran: Send;
-    /// The value for its caller.
-    type Answer: Send + 'static;
-
-    /// Its organization.
-    fn organization(&self) -> OrganizationId;
-
-    /// Returns its approximate size in bytes.
-    fn size(&self) -> usize {
-        0
-    }
-
-    /// Runs works of one organization, in the order of their arrival. Run again, they replace what they left. `is_only` if the
-    /// transaction has no other work. An error is one of the transaction: then none of them may commit.
-    fn run_all<'c>(
-        connection: &'c AsyncPgConnection,
-        organization: OrganizationId,
-        works: &'c mut [Self],
-        is_only: bool,
-    ) -> BoxFuture<'c, Result<RanAll<Self::Ran>, Failure>>;
-
-    /// Returns the answer after the commit.
-    fn answer(self, ran: Self::Ran) -> Result<Self::Answer, StoreError>;
-}
-
-/// Results of the works of one organization.
-pub(crate) struct RanAll<R> {
-    /// The result of each work, in their order.
-    pub(crate) each: Vec<R>,
-    /// True if anything is to be committed.
-    pub(crate) commits: bool,
-}
-
-/// Queue of works of one kind.
-pub(crate) struct WriteQueue<A: Queued> {
+/// Queue of operations that share transactions.
+pub(super) struct WriteQueue {
     connections: Arc<Connections>,
-    waiting: Mutex<Waiting<A>>,
+    waiting: Mutex<Waiting>,
 }
 
-struct Waiting<A: Queued> {
-    of: HashMap<OrganizationId, VecDeque<Entry<A>>>,
+struct Waiting {
+    of: HashMap<OrganizationId, VecDeque<Entry>>,
     /// Organizations that have queued works and are in no transaction, the next one first.
     turns: VecDeque<OrganizationId>,
     /// Organizations that are in a transaction.
@@ -80,34 +46,34 @@ struct Waiting<A: Queued> {
     count: usize,
 }
 
-struct Entry<A: Queued> {
-    work: A,
-    caller: Caller<A>,
+struct Entry {
+    work: Operating,
+    caller: Caller,
 }
 
 /// The caller that waits for a work.
-struct Caller<A: Queued> {
-    reply: oneshot::Sender<Result<A::Answer, StoreError>>,
+struct Caller {
+    reply: oneshot::Sender<Result<Box<dyn operation::Work>, StoreError>>,
     since: Instant,
 }
 
-impl<A: Queued> Caller<A> {
-    fn respond(self, outcome: Result<A::Answer, StoreError>) {
+impl Caller {
+    fn respond(self, outcome: Result<Box<dyn operation::Work>, StoreError>) {
         // The caller may have been dropped. The transaction is committed either way.
         let _ = self.reply.send(outcome);
     }
 }
 
 /// Works of one transaction by organization, in the order in which it locks their rows.
-type Groups<A> = BTreeMap<OrganizationId, Vec<Entry<A>>>;
+type Groups = BTreeMap<OrganizationId, Vec<Entry>>;
 
-impl<A: Queued> Waiting<A> {
+impl Waiting {
     fn is_ready(&self) -> bool {
         !self.turns.is_empty()
     }
 
-    fn push(&mut self, queued: Entry<A>) {
-        let organization = queued.work.organization();
+    fn push(&mut self, queued: Entry) {
+        let organization = organization_of(&queued.work);
         self.count += 1;
         let queue = self.of.entry(organization).or_default();
         queue.push_back(queued);
@@ -119,21 +85,15 @@ impl<A: Queued> Waiting<A> {
     /// Removes a batch from the queue, with an equal share for each waiting organization. Skips works whose callers
     /// were dropped. Rejects works that have waited for longer than `longest`, because their callers might not
     /// receive the response. If `is_alone`, the batch contains only one organization.
-    fn take(&mut self, longest: Duration, is_alone: bool) -> Groups<A> {
+    fn take(&mut self, longest: Duration, is_alone: bool) -> Groups {
         let share = if is_alone { LARGEST_BATCH } else { LARGEST_BATCH.div_ceil(self.turns.len().max(1)) };
-        let (mut groups, mut taken, mut size) = (Groups::new(), 0, 0);
-        while taken < LARGEST_BATCH && size < LARGEST_SIZE && !(is_alone && taken > 0) {
+        let (mut groups, mut taken) = (Groups::new(), 0);
+        while taken < LARGEST_BATCH && !(is_alone && taken > 0) {
             let Some(organization) = self.turns.pop_front() else { break };
             let Some(queue) = self.of.get_mut(&organization) else { continue };
             let mut group = Vec::new();
             while group.len() < share.min(LARGEST_BATCH - taken) {
                 let Some(next) = queue.pop_front() else { break };
-                let larger = size + next.work.size();
-                if larger > LARGEST_SIZE && taken + group.len() > 0 {
-                    queue.push_front(next);
-                    size = LARGEST_SIZE;
-                    break;
-                }
                 self.count -= 1;
                 if next.caller.reply.is_closed() {
                     continue;
@@ -142,7 +102,6 @@ impl<A: Queued> Waiting<A> {
                     next.caller.respond(Err(unavailable("too many writes are queued for the database")));
                     continue;
                 }
-                size = larger;
                 group.push(next);
             }
             if group.is_empty() {
@@ -174,7 +133,7 @@ impl<A: Queued> Waiting<A> {
     }
 }
 
-impl<A: Queued> WriteQueue<A> {
+impl WriteQueue {
     pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
         let waiting =
             Waiting { of: HashMap::new(), turns: VecDeque::new(), busy: HashSet::new(), has_worker: false, count: 0 };
@@ -183,7 +142,7 @@ impl<A: Queued> WriteQueue<A> {
 
     /// Runs a work. Dropping the future before the transaction starts withdraws it. Afterwards it has no effect on the
     /// transaction.
-    pub(super) async fn run(self: &Arc<Self>, work: A) -> Result<A::Answer, StoreError> {
+    pub(super) async fn run(self: &Arc<Self>, work: Operating) -> Result<Box<dyn operation::Work>, StoreError> {
         let (reply, answer) = oneshot::channel();
         {
             let mut waiting = self.waiting();
@@ -202,7 +161,7 @@ impl<A: Queued> WriteQueue<A> {
         self.waiting().count
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting<A>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -221,23 +180,23 @@ impl<A: Queued> WriteQueue<A> {
         if self.connections.are_distributed() { self.waiting().turns.front().copied() } else { None }
     }
 
-    fn take(&self) -> Groups<A> {
+    fn take(&self) -> Groups {
         // In distributed tables, two organizations may be on two nodes and would need a two-phase commit.
         self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_distributed())
     }
 }
 
 /// Restores the state of the queue when a worker stops, however it stops.
-struct Turn<A: Queued> {
-    queue: Arc<WriteQueue<A>>,
+struct Turn {
+    queue: Arc<WriteQueue>,
     /// Whether this worker still waits for a connection.
     waits: bool,
     organizations: Vec<OrganizationId>,
 }
 
-impl<A: Queued> Turn<A> {
+impl Turn {
     /// Removes a batch, and lets the next worker wait for a connection.
-    fn begin(&mut self) -> Groups<A> {
+    fn begin(&mut self) -> Groups {
         let groups = self.queue.take();
         self.organizations = groups.keys().copied().collect();
         self.waits = false;
@@ -247,7 +206,7 @@ impl<A: Queued> Turn<A> {
     }
 }
 
-impl<A: Queued> Drop for Turn<A> {
+impl Drop for Turn {
     fn drop(&mut self) {
         {
             let mut waiting = self.queue.waiting();
@@ -264,7 +223,7 @@ impl<A: Queued> Drop for Turn<A> {
 }
 
 /// Waits for a connection, and runs the works queued by then.
-async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
+async fn work(queue: Arc<WriteQueue>) {
     let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
     let connections = &queue.connections;
     match connections.in_time(connections.take_at(queue.next())).await {
@@ -281,7 +240,7 @@ async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
 }
 
 /// Runs all works in one transaction. If that fails, runs each organization separately.
-async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, groups: Groups<A>) {
+async fn decide_shared(connections: &Connections, taken: Taken, groups: Groups) {
     // With several organizations, a lock on the rows of one must not delay the others.
     let timeout = if groups.len() > 1 { Timeout::Shared } else { Timeout::Usual };
     let Err((groups, failed)) = decide_groups(connections, Some(taken), groups, timeout).await else { return };
@@ -298,7 +257,7 @@ async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, group
 
 /// Runs each work separately if one of them caused the failure and nothing is committed. Otherwise rejects all of
 /// them.
-async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, failed: Failed) {
+async fn decide_alone(connections: &Connections, groups: Groups, failed: Failed) {
     let several = groups.values().map(Vec::len).sum::<usize>() > 1;
     if !(several && failed.certain && failed.own) {
         return refuse(groups.into_values().flatten(), failed.error);
@@ -315,12 +274,12 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
 }
 
 /// Runs the works in one transaction and responds to the callers. Returns the works if it fails.
-async fn decide_groups<A: Queued>(
+async fn decide_groups(
     connections: &Connections,
     taken: Option<Taken>,
-    groups: Groups<A>,
+    groups: Groups,
     timeout: Timeout,
-) -> Result<(), (Groups<A>, Failed)> {
+) -> Result<(), (Groups, Failed)> {
     let is_only = groups.values().map(Vec::len).sum::<usize>() == 1;
     let mut callers = Vec::with_capacity(groups.len());
     let mut works = Vec::with_capacity(groups.len());
@@ -330,14 +289,14 @@ async fn decide_groups<A: Queued>(
         callers.push(who);
     }
     let rows = works.first().map(|(organization, _)| *organization);
-    let mut shared = Shared { works, ran: Vec::new(), is_only };
+    let mut shared = Shared { works, is_only };
     let written = connections.in_time(connections.write(taken, rows, &mut shared, timeout)).await;
-    let Shared { works, ran, .. } = shared;
+    let works = shared.works;
     match written {
         Ok(()) => {
             let works = works.into_iter().flat_map(|(_, works)| works);
-            for ((caller, work), ran) in callers.into_iter().flatten().zip(works).zip(ran) {
-                caller.respond(work.answer(ran));
+            for (caller, work) in callers.into_iter().flatten().zip(works) {
+                caller.respond(Ok(work.0));
             }
             Ok(())
         }
@@ -351,34 +310,59 @@ async fn decide_groups<A: Queued>(
     }
 }
 
-/// The works of all organizations of a transaction, in the order in which it locks their rows, with their results.
-struct Shared<A: Queued> {
-    works: Vec<(OrganizationId, Vec<A>)>,
-    ran: Vec<A::Ran>,
+/// The works of all organizations of a transaction, in the order in which it locks their rows.
+struct Shared {
+    works: Vec<(OrganizationId, Vec<Operating>)>,
     is_only: bool,
 }
 
-impl<A: Queued> Work<AsyncPgConnection> for Shared<A> {
+impl Work<AsyncPgConnection> for Shared {
     fn run<'a>(
         &'a mut self,
         connection: &'a mut AsyncPgConnection,
         _kept: &'a Kept,
     ) -> BoxFuture<'a, Result<End, Failure>> {
         Box::pin(async move {
-            self.ran.clear();
-            let mut commits = false;
+            let mut end = End::Unchanged;
             for (organization, works) in &mut self.works {
-                let ran = A::run_all(connection, *organization, works, self.is_only).await?;
-                self.ran.extend(ran.each);
-                commits |= ran.commits;
+                if run_all(connection, *organization, works, self.is_only).await? {
+                    end = End::Commit;
+                }
             }
-            Ok(if commits { End::Commit } else { End::Unchanged })
+            Ok(end)
         })
     }
 }
 
+/// Runs works of one organization, in the order of their arrival. Returns whether anything is to be committed. An error is one
+/// of the transaction: then none of them may commit.
+async fn run_all(
+    mut connection: &AsyncPgConnection,
+    organization: OrganizationId,
+    works: &mut [Operating],
+    is_only: bool,
+) -> Result<bool, Failure> {
+    let collects = works.len() > 1 && organization != OF_INSTANCE;
+    let kept = if collects { Kept::collecting() } else { Kept::default() };
+    let mut commits = false;
+    for work in works {
+        match work.run_in(connection.tx(), &kept).await? {
+            End::Commit => commits = true,
+            // Only a transaction that it does not share can be rolled back for it.
+            End::RollBack if !is_only => return Err(Failure::Sql(SqlError::RollbackTransaction)),
+            End::RollBack | End::Unchanged => {}
+        }
+    }
+    kept.write(connection.tx()).await?;
+    Ok(commits)
+}
+
+fn organization_of(work: &Operating) -> OrganizationId {
+    work.0.organization().unwrap_or(OF_INSTANCE)
+}
+
 /// Sends an error to all callers. Only the first gets the cause, so that it is logged once.
-fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError) {
+fn refuse(all: impl IntoIterator<Item = Entry>, error: StoreError) {
     let mut all = all.into_iter();
     let first = all.next();
     all.for_each(|one| one.caller.respond(Err(alike(&error))));
