@@ -1,4 +1,4 @@
-//! Cases of [`ActivationRepository`](vault_core::port::ActivationRepository).
+//! Cases of activations.
 
 use super::ContractStore;
 use super::activators::{ACTIVATION_SECONDS, set_state};

@@ -1,4 +1,4 @@
-//! Cases of [`CredentialRepository`](vault_core::port::CredentialRepository).
+//! Cases of saves and deletions of credentials, and of their lists.
 
 use super::ContractStore;
 use super::idempotency::keyed;
