@@ -1,4 +1,4 @@
-//! Text that databases, shells and browsers could interpret is stored and shown as it was given.
+//! Text that databases, shells and browsers could interpret is stored and shown unchanged.
 
 use serde_json::{Value, json};
 use vault_tests::samples::every_type;

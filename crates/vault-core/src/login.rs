@@ -86,7 +86,7 @@ pub struct VerifiedProof {
     pub effect: ProofEffect,
 }
 
-/// Effect of a successful verification, carried out in the transaction that finishes the attempt.
+/// Effect of a successful verification, in the transaction that finishes the attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProofEffect {
     /// A login, which creates this session.

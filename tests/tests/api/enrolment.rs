@@ -224,7 +224,7 @@ fn a45_old_secrets_stay_revoked_during_re_enrolment() {
     again.log_in(&client).try_save(&super::app::s3("a", "b")).problem("insufficient-role");
     client.log_in(&grace.sound_login()).problem("invalid-login");
     assert!(!session.is_live());
-    // Nobody can use the code after 72 hours, or of a deleted account.
+    // No one can use the code after 72 hours, or of a deleted account.
     let third = re_enrol(&admin, &grace.id);
     drafted(&client, &third, NEW_PASSWORD);
     app.clock.advance_seconds(72 * 3600);

@@ -52,7 +52,7 @@ impl Operation for ReserveConfirmation {
 pub struct ConfirmPasscode {
     /// The principal, a session of the account.
     pub principal: SessionPrincipal,
-    /// What was reserved. Both MACs verified. It must be unchanged.
+    /// The reserved secret. Both MACs verified. It must be unchanged.
     pub waiting: WaitingSeed,
     /// Time step whose code confirmed it. It is marked as used.
     pub step: TimeStep,

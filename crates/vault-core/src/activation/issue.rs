@@ -16,7 +16,7 @@ use futures_util::try_join;
 pub struct IssueCredentials {
     /// ID of the started activation.
     pub activation: ActivationId,
-    /// Whether an issued activation is renewed. It must still be active, gets the expiry and number of credentials of
+    /// True if an issued activation is renewed. It must still be active, gets the expiry and number of credentials of
     /// this command, and survives a refusal.
     pub renewal: bool,
     /// Time at which it expires (exclusive end).

@@ -5,7 +5,7 @@ use crate::id::OrganizationId;
 use crate::lockout::network_is_known;
 use crate::operation::{Access, Failure, Operation, Unit};
 
-/// Whether any account logged in from the network within
+/// Returns whether any account logged in from the network within
 /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS), with a precision of one day. Reads only by network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkIsKnown(pub Digest);

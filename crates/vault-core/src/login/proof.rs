@@ -30,7 +30,7 @@ pub struct ProofFacts {
     pub last_step: TimeStep,
     /// Wrong passcodes since the last reset.
     pub wrong_passcodes: WrongPasscodes,
-    /// Whether the recovery code of the claim is stored.
+    /// True if the recovery code of the claim is stored.
     pub recovery_code_stored: bool,
 }
 

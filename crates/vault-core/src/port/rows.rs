@@ -168,7 +168,7 @@ pub trait AuthorityRows: Send + Sync {
 /// An account and its organization.
 pub type AccountPlace = (OrganizationId, AccountId);
 
-/// Accounts. What is read in a transaction that writes stays unchanged until it ends.
+/// Accounts. In a transaction that writes, rows that it read stay unchanged until it ends.
 pub trait AccountRows: Send + Sync {
     /// Returns the account of an address.
     fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>>;

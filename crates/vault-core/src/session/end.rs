@@ -15,7 +15,7 @@ pub struct EndSession {
 }
 
 impl Operation for EndSession {
-    /// `false` if the account has no such active session. Of several calls that end their own session, exactly one
+    /// `false` if the account has no such active session. If calls that end their own session race, exactly one
     /// succeeds. The others are denied.
     type Outcome = bool;
     const ACCESS: Access = Access::Write;

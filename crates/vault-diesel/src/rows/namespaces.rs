@@ -1,6 +1,6 @@
 //! Namespaces of credentials.
 
-use super::{TxRows, then};
+use super::{TxRows, several, then};
 use crate::db::narrow;
 use crate::schema::credentials;
 use crate::stored::{Column, StoredId as _};
@@ -13,9 +13,13 @@ impl NamespaceRows for TxRows<'_> {
     fn count_in(&self, organization: OrganizationId, namespace: &Namespace, most: usize) -> Reply<'_, i64> {
         let some = credentials::table
             .filter(credentials::organization_id.eq(organization.stored()))
-            .filter(narrow(credentials::namespace.eq(namespace.as_str())))
+            .filter(narrow(credentials::namespace.eq(namespace.as_str().to_owned())))
             .select(credentials::version);
-        then(self.tx.page(some, most), |counted: Vec<i64>| Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX)))
+        several(async move {
+            self.insert_pending_credentials().await?;
+            let counted: Vec<i64> = self.tx.page(some, most).await?;
+            Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX))
+        })
     }
 
     fn namespace_after(&self, organization: OrganizationId, after: &str) -> Reply<'_, Option<Namespace>> {
