@@ -7,7 +7,7 @@ use vault_core::entity::{Entity as _, EntityKey, Index, Kind, Opened};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::NamespaceState;
 use vault_core::operation::Cache;
-use vault_core::port::{EntityRow, EntitySealer, SealError};
+use vault_core::port::{EntityRow, EntitySealer, InstanceRow, SealError};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
@@ -61,6 +61,10 @@ impl EntitySealer for Counting {
     fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str> {
         self.2.fetch_add(1, Ordering::Relaxed);
         self.0.open(key, version, sealed)
+    }
+
+    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
+        self.0.reseal_row(row)
     }
 }
 

@@ -109,7 +109,6 @@ impl Deployment {
         };
         let inspects_with = InspectionCrypto {
             information: crypto.list_opener.clone(),
-            instance: rotates_with.instance_rewrapper.clone(),
             digester: digester.clone(),
             opener: Some(crypto.opener),
         };

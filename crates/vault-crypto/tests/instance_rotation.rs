@@ -20,8 +20,7 @@ use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::passcode::{PasscodeSecret, TimeStep};
 use vault_core::port::{
-    Clock as _, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRow, KeyRepository as _,
-    TokenRefusal,
+    Clock as _, Event, InstanceKeyRotation as _, InstancePart, InstanceRow, KeyRepository as _, TokenRefusal,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -337,8 +336,7 @@ async fn vault_works_after_interruption_at_every_step() {
     let active = deployment.active().await;
     assert_ne!(active, before);
     for part in InstancePart::all() {
-        let query = FindUnderInstanceKey { key: active, part, after: None, limit: 100 };
-        let rows = deployment.store.find_under_instance_key(query).await.unwrap();
+        let rows = deployment.store.instance_rows(part);
         let own = |row: &InstanceRow| row.keys().iter().all(|key| *key == active);
         assert!(rows.iter().all(own), "{rows:?}");
     }
@@ -364,8 +362,7 @@ async fn recorded_states_are_not_macs() {
         .collect();
     assert_eq!(recorded.len(), 2, "one of each kind");
     for part in [InstancePart::Accounts, InstancePart::Invitations] {
-        let query = FindUnderInstanceKey { key: deployment.active().await, part, after: None, limit: 100 };
-        for row in deployment.store.find_under_instance_key(query).await.unwrap() {
+        for row in deployment.store.instance_rows(part) {
             let code = match row {
                 InstanceRow::Account { code, .. } => code,
                 InstanceRow::Invitation(stored) => stored.digest,

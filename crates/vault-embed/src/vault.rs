@@ -83,7 +83,7 @@ pub struct Ports {
     pub information_opener: Arc<dyn InformationOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Creates instance keys, and rewraps and reseals rows with them.
+    /// Creates instance keys.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Seals and opens the documents of entities.
     pub entity_sealer: Arc<dyn EntitySealer>,

@@ -90,7 +90,6 @@ impl OpenVault {
         let ports = &self.ports;
         let crypto = InspectionCrypto {
             information: ports.information_opener.clone(),
-            instance: ports.instance_rewrapper.clone(),
             digester: ports.digester.clone(),
             opener,
         };

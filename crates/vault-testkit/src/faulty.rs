@@ -178,8 +178,6 @@ ports! {
         most_key_uses() -> i64;
     }
     Inspection {
-        instance_places(part: InstancePart, after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
-        instance_row(part: InstancePart, place: InstanceRowKey) -> Option<InstanceRow>;
         credential_places(after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
         missing_lookups(part: InstancePart, place: InstanceRowKey, expected: Vec<Lookup>) -> Vec<&'static str>;
@@ -190,10 +188,8 @@ ports! {
     }
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
-        find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
         count_under(term: KeyringEntry) -> i64;
         rekey_lookups(rows: Vec<LookupMove>) -> usize;
-        move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
         destroy_key(command: DestroyKey) -> KeyDestruction;
     }
     InvitationRepository {

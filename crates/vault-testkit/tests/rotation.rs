@@ -14,14 +14,12 @@ use vault_core::keyring::KeyringEntry;
 use vault_core::namespace::Namespace;
 use vault_core::operation::Operations;
 use vault_core::port::{
-    CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, InstanceRow, KeyRepository as _,
-    KeyRotation as _, NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
+    CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, KeyRepository as _, KeyRotation as _,
+    NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::{
-    Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState};
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
 use vault_testkit::fake::FakeVault;
@@ -55,26 +53,6 @@ impl InstanceRewrapper for NoInstanceKeys {
     }
 
     fn keyring_without(&self, _: &InstanceRecord, _: KeyId) -> Result<Blob, SealError> {
-        none()
-    }
-
-    fn fingerprint_key(&self, _: OrganizationId, _: &OrganizationKeys) -> Result<Blob, SealError> {
-        none()
-    }
-
-    fn organization_key(&self, _: OrganizationId, _: KeyId, _: &Blob) -> Result<Blob, SealError> {
-        none()
-    }
-
-    fn opens(&self, _: &InstanceRow) -> Result<(), SealError> {
-        none()
-    }
-
-    fn password(&self, _: AccountId, _: &SealedPassword) -> Result<SealedPassword, SealError> {
-        none()
-    }
-
-    fn seed(&self, _: AccountId, _: &SealedSeed) -> Result<SealedSeed, SealError> {
         none()
     }
 }

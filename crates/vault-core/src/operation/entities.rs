@@ -1,4 +1,4 @@
-//! Operations on entities of all kinds: rotation and integrity check.
+//! Operations on entities of all kinds: integrity check.
 
 use super::{Access, Failure, Operation, Unit};
 use crate::account::SetAsides;
@@ -16,60 +16,6 @@ use uuid::Uuid;
 
 /// Number of rows per read of [`ChangedNamespaces`].
 const STEP: usize = 500;
-
-/// Opens documents of all kinds, and seals those again that another key than the active one sealed: one step of a rotation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reseal {
-    /// Key after which the step starts.
-    pub after: Option<EntityKey>,
-    /// Maximum number of rows.
-    pub limit: usize,
-}
-
-/// Result of a step of a rotation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resealed {
-    /// Last row of the step. `None` if no rows remain.
-    pub last: Option<EntityKey>,
-    /// Number of documents that were sealed again.
-    pub moved: usize,
-    /// Rows that do not open. They keep their key.
-    pub damaged: Vec<EntityKey>,
-}
-
-impl Operation for Reseal {
-    type Outcome = Resealed;
-    const ACCESS: Access = Access::Write;
-
-    /// Locks no organization: a document that changes in the meantime has another version, and is under the active key.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
-
-    async fn run(&self, unit: &Unit<'_>) -> Result<Resealed, Failure> {
-        let (rows, sealer) = (unit.rows(), unit.sealer());
-        let mut step = Resealed::default();
-        for row in rows.entities_after(self.after, self.limit).await? {
-            step.last = Some(row.key);
-            let Ok(document) = sealer.open(&row.key, row.version, &row.sealed) else {
-                if !sealer.has_key_of(&row.sealed) && !unit.keys_are_loaded() {
-                    return Err(Failure::UnknownKey { key: row.key });
-                }
-                step.damaged.push(row.key);
-                continue;
-            };
-            if row.sealed.key() != Some(sealer.active_key()) {
-                let sealed = sealer.seal(&row.key, row.version, &document).map_err(Failure::Seal)?;
-                step.moved += usize::from(rows.reseal_entity(&row, &sealed).await?);
-            }
-        }
-        if rows.active_instance_key().await?.is_some_and(|active| active != sealer.active_key()) {
-            return Err(Failure::Overtaken);
-        }
-        unit.commit_without_entry();
-        Ok(step)
-    }
-}
 
 /// Reads the keys of entities of all kinds in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,11 +2,13 @@
 
 mod cache;
 mod entities;
+mod reseal;
 mod run;
 mod unit;
 
 pub use cache::Cache;
-pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Reseal, Resealed};
+pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity};
+pub use reseal::{InstancePlaces, ReadInstanceRow, Reseal, ResealFrom, Resealed};
 pub use run::{End, Operations, Work};
 pub use unit::Unit;
 pub(crate) use unit::flat;

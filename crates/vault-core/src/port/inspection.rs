@@ -1,6 +1,6 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{AuditLog, InstancePart, InstanceRow, InstanceRowKey, StoreError, StoredVersions};
+use super::{AuditLog, InstancePart, InstanceRowKey, StoreError, StoredVersions};
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::{Digest, LookupDigests};
@@ -65,17 +65,6 @@ pub const MAX_EXISTING: usize = 128;
 /// Port that reads rows by their keys.
 #[async_trait]
 pub trait Inspection: Send + Sync {
-    /// Returns the ordered row keys of a part, whatever key the rows name.
-    async fn instance_places(
-        &self,
-        part: InstancePart,
-        after: Option<StoredRowKey>,
-        limit: usize,
-    ) -> Result<Vec<StoredRowKey>, StoreError>;
-
-    /// Returns the row with a key, or [`StoreError::Integrity`] if it cannot be decoded.
-    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError>;
-
     /// Returns the ordered row keys of credentials, including those of disabled organizations.
     async fn credential_places(
         &self,

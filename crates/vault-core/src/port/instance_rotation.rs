@@ -1,6 +1,6 @@
-//! Port for the rotation of instance keys: moves rows from one key to another and destroys unused keys.
+//! Ports for the rotation of instance keys: the rows that depend on them, and the keys.
 
-use super::{KeyDestruction, SealError, StoreError};
+use super::{KeyDestruction, Reply, SealError, StoreError, StoredRowKey};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
@@ -144,26 +144,37 @@ pub struct ReplaceInstanceKey {
     pub audit: SealedAuditRecord,
 }
 
-/// Query for rows that depend on a key, ordered by row key.
-#[derive(Clone, Copy, Debug)]
-pub struct FindUnderInstanceKey {
-    /// ID of the key.
-    pub key: KeyId,
-    /// Kind of rows.
-    pub part: InstancePart,
-    /// Only those after this place.
-    pub after: Option<InstanceRowKey>,
-    /// Maximum number of results.
-    pub limit: usize,
+/// A row that cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableRow {
+    /// Name of the table.
+    pub table: &'static str,
+    /// ID of the row.
+    pub id: String,
+    /// The violation.
+    pub reason: &'static str,
 }
 
-/// Stores fields that were rewrapped, resealed and signed again.
-#[derive(Clone, Debug)]
-pub struct MoveToInstanceKey {
-    /// Instance key of the new values, which must be active.
-    pub to: KeyId,
-    /// Rows as read and as they are to be stored. All are of one kind and ordered by row key.
-    pub rows: Vec<(InstanceRow, InstanceRow)>,
+/// Rows of typed tables that depend on a key of the instance.
+pub trait InstanceRows: Send + Sync {
+    /// Reads the row keys of a part in their order, whatever key the rows name.
+    fn instance_places(
+        &self,
+        part: InstancePart,
+        after: Option<StoredRowKey>,
+        limit: usize,
+    ) -> Reply<'_, Vec<StoredRowKey>>;
+
+    /// Reads a row, if it exists.
+    fn instance_row(
+        &self,
+        part: InstancePart,
+        place: InstanceRowKey,
+    ) -> Reply<'_, Option<Result<InstanceRow, UnreadableRow>>>;
+
+    /// Replaces the fields that depend on the instance key, and preserves version and times. Returns `false` if the row is
+    /// no longer as it was read.
+    fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool>;
 }
 
 /// A row with the digests that the current lookup key produces for it.
@@ -204,16 +215,13 @@ pub struct DestroyKey {
     pub audit: SealedAuditRecord,
 }
 
-/// Port that moves rows from one instance key to another.
+/// Port that replaces and destroys keys of the instance.
 #[async_trait]
 pub trait InstanceKeyRotation: Send + Sync {
     /// Replaces the active key. Returns `false` and changes nothing if the instance is no longer as it was read. After
     /// this transaction, a write of anything sealed or signed with the previous key is refused with
     /// [`Refusal::Contended`](crate::Refusal::Contended).
     async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
-
-    /// Returns rows that depend on an instance key.
-    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError>;
 
     /// Returns the number of rows that still require a retiring key:
     /// - Instance key: rows that depend on it, including the instance-wide keys.
@@ -222,10 +230,6 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
     ///   Other rows with digests of the key are not counted, but [rekeyed](Self::rekey_lookups) before it is destroyed.
     async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError>;
-
-    /// Stores rows as rewritten for another key and returns their number. Skips rows that were changed or deleted in
-    /// the meantime, and preserves versions and times. Returns `None` and changes nothing if the key is not active.
-    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
 
     /// Replaces lookup digests of rows with those of another lookup key, and returns the number of changed rows. Skips
     /// rows that have these digests already, were deleted or were changed in the meantime, and preserves versions and
@@ -252,8 +256,7 @@ pub struct NextInstanceKey {
     pub keys: Vec<InstanceKeyRecord>,
 }
 
-/// Wraps and seals again, under the active instance key, what another one has wrapped and sealed. What the active one has made
-/// already, and the zeros of an account that awaits enrolment, are returned unchanged. Anything else without a readable header fails.
+/// Creates instance keys, and the keyring documents that list them.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
     /// Returns the keys that the keyring of `current` lists.
@@ -280,34 +283,4 @@ pub trait InstanceRewrapper: Send + Sync {
     /// # Errors
     /// The document cannot be decrypted, the key is active, or the operating system returns no randomness.
     fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError>;
-
-    /// Rewraps the fingerprint key of an organization.
-    ///
-    /// # Errors
-    /// The key cannot be unwrapped.
-    fn fingerprint_key(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Result<Blob, SealError>;
-
-    /// Rewraps a key of an organization.
-    ///
-    /// # Errors
-    /// The key cannot be unwrapped.
-    fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
-
-    /// Reseals the password verifier of an account.
-    ///
-    /// # Errors
-    /// The verifier cannot be decrypted.
-    fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
-
-    /// Checks that every wrapped and sealed field of a row can be decrypted.
-    ///
-    /// # Errors
-    /// The first field that cannot be decrypted.
-    fn opens(&self, row: &InstanceRow) -> Result<(), SealError>;
-
-    /// Reseals the TOTP secret of an account.
-    ///
-    /// # Errors
-    /// The TOTP secret cannot be decrypted.
-    fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<SealedSeed, SealError>;
 }

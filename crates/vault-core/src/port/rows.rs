@@ -3,7 +3,7 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{Idempotency, RecordedStates, StoreError, StoredCredential, StoredVersions};
+use super::{Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::account::{OwnAccount, SignedAccount};
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use crate::audit::{AuditEntry, SealedAuditRecord};
@@ -557,6 +557,7 @@ pub trait Rows:
     + DeliveryRows
     + EventRows
     + AuditRows
+    + InstanceRows
 {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()>;
@@ -598,4 +599,11 @@ pub trait EntitySealer: Send + Sync {
     /// # Errors
     /// Why it does not open.
     fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str>;
+
+    /// Opens all sealed and wrapped fields of a row of a typed table, and returns the row with these fields under the active
+    /// key.
+    ///
+    /// # Errors
+    /// The first field that does not open, or the operating system returns no randomness.
+    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, super::SealError>;
 }

@@ -11,11 +11,14 @@ use crate::entity::{EntityKey, Kind, OF_INSTANCE};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::operation::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
+use crate::operation::{
+    ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, InstancePlaces, Operations,
+    ReadInstanceRow,
+};
 use crate::port::{
-    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRewrapper, InstanceRow,
-    InstanceRowKey, KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject,
-    SealError, SealedInformation, StoreError, StoredRowKey, WholeCredential,
+    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRow, InstanceRowKey,
+    KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject, SealError,
+    SealedInformation, StoreError, StoredRowKey, WholeCredential,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -141,8 +144,6 @@ impl fmt::Display for RowFinding {
 pub struct InspectionCrypto {
     /// Decrypts the information of credentials.
     pub information: Arc<dyn InformationOpener>,
-    /// Decrypts values that depend on the instance key.
-    pub instance: Arc<dyn InstanceRewrapper>,
     /// Computes MACs and states of rows.
     pub digester: Arc<dyn KeyedDigester>,
     /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to decryptable
@@ -256,7 +257,7 @@ impl InspectionRound {
                     self.stage = Stage::Instance(number + 1, None);
                     return Ok(true);
                 };
-                let places = store.instance_places(part, after, limit).await?;
+                let places = self.inspector.run(InstancePlaces { part, after, limit }).await?;
                 if places.is_empty() {
                     self.stage = Stage::Instance(number + 1, None);
                 }
@@ -438,11 +439,11 @@ impl Inspector {
     async fn look(&self, place: &InspectedRow) -> Result<Seen, Error> {
         let mut seen = Seen::default();
         match *place {
-            InspectedRow::Instance(part, place) => {
-                if let Some(row) = seen.unreadable(self.store.instance_row(part, place).await)? {
-                    self.look_at_row(&row, &mut seen).await?;
-                }
-            }
+            InspectedRow::Instance(part, place) => match self.run(ReadInstanceRow { part, place }).await? {
+                Some(Ok(row)) => self.look_at_row(&row, &mut seen).await?,
+                Some(Err(row)) => seen.find(row.table, row.id, Violation::Unreadable(row.reason)),
+                None => {}
+            },
             InspectedRow::Entity(key) => self.look_at_entity(key, &mut seen).await?,
             InspectedRow::Credential(organization, id) => {
                 if let Some(whole) = seen.unreadable(self.store.whole_credential(organization, id).await)? {
@@ -458,7 +459,7 @@ impl Inspector {
         let digester = &*self.crypto.digester;
         digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
-        seen.opened(self.crypto.instance.opens(row))?;
+        seen.opened(self.operations.sealer.reseal_row(row))?;
         let secrets_are_signed = match row {
             InstanceRow::PendingSeed { organization, account, pending } => {
                 pending.mac_is_valid((*organization, *account), digester)
@@ -523,8 +524,8 @@ impl Inspector {
         }
         if key.kind == Kind::Organization {
             // A row that cannot be read is a finding itself.
-            let keys = self.store.instance_row(InstancePart::Organizations, (organization, key.id)).await;
-            if matches!(keys, Ok(None)) {
+            let part = InstancePart::Organizations;
+            if self.run(ReadInstanceRow { part, place: (organization, key.id) }).await?.is_none() {
                 seen.find(EntityKey::TABLE, key.id, Violation::Unreadable("its keys are missing"));
             }
         }

@@ -4,30 +4,16 @@ use super::{Database, DieselStore};
 use crate::transaction::audit::entries::RecordedSubjects;
 use crate::transaction::inspection::{CredentialPlaces, ExistingRows, ReadWholeCredential, VersionPlaces};
 use crate::transaction::lookups::MissingLookups;
-use crate::transaction::organization::instance_rotation::{InstancePlaces, ReadInstanceRow};
 use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError,
-    StoredRowKey, WholeCredential,
+    Inspection, InstancePart, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError, StoredRowKey,
+    WholeCredential,
 };
 
 #[async_trait]
 impl<D: Database> Inspection for DieselStore<D> {
-    async fn instance_places(
-        &self,
-        part: InstancePart,
-        after: Option<StoredRowKey>,
-        limit: usize,
-    ) -> Result<Vec<StoredRowKey>, StoreError> {
-        self.answer(None, InstancePlaces { part, after: after.unwrap_or_default(), limit }).await
-    }
-
-    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError> {
-        self.answer(None, ReadInstanceRow { part, place }).await
-    }
-
     async fn credential_places(
         &self,
         after: Option<StoredRowKey>,

@@ -8,9 +8,9 @@ use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::port::{
-    CreateInstance, DestroyKey, DestroyOrganizationKey, FindSealed, FindUnderInstanceKey, InstanceKeyRotation,
-    InstanceRow, KeyDestruction, KeyRepository, KeyRotation, LookupMove, MoveSealed, MoveToInstanceKey,
-    ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses, SealedCount, SealedRow, StoreError,
+    CreateInstance, DestroyKey, DestroyOrganizationKey, FindSealed, InstanceKeyRotation, KeyDestruction, KeyRepository,
+    KeyRotation, LookupMove, MoveSealed, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
+    SealedCount, SealedRow, StoreError,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 
@@ -74,16 +74,8 @@ impl<D: Database> InstanceKeyRotation for DieselStore<D> {
         self.run(command).await
     }
 
-    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
-        self.answer(None, query).await
-    }
-
     async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
         self.answer(None, CountUnder(term)).await
-    }
-
-    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
-        self.run(command).await
     }
 
     async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {

@@ -13,6 +13,7 @@ mod kept;
 pub(crate) mod logins;
 mod namespaces;
 mod organizations;
+mod rotation;
 pub(crate) mod sessions;
 mod usage;
 

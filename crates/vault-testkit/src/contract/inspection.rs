@@ -13,8 +13,7 @@ use vault_core::id::{AuditId, CredentialId};
 use vault_core::operation::ChangedNamespaces;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, IdGenerator as _, InstancePart, MAX_EXISTING, RecordedStates, RecordedSubject, StoredMetadata,
-    StoredRowKey,
+    AuditSealer as _, IdGenerator as _, MAX_EXISTING, RecordedStates, RecordedSubject, StoredMetadata, StoredRowKey,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -100,28 +99,6 @@ pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let nonexistent = CredentialId::from_uuid(world.ids.random());
     assert!(world.store.whole_credential(stranger.organization, id).await.unwrap().is_none());
     assert!(world.store.whole_credential(world.organization, nonexistent).await.unwrap().is_none());
-}
-
-/// Rows with values that are sealed under the instance key are returned by row key, part by part.
-pub async fn every_row_under_instance_key_has_a_row_key(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    world.holder(Role::Editor).await;
-    let (invitation, _) = world.invited(Role::Viewer).await;
-    world.drafted(&invitation).await;
-    world.integration().await;
-    super::receiver::added(&world, Some(world.organization)).await;
-    for part in InstancePart::all() {
-        let places = world.places(async |after| world.store.instance_places(part, after, PAGE).await.unwrap()).await;
-        let expected = usize::from(part != InstancePart::PendingSeeds);
-        assert_eq!(places.len(), expected, "{part:?}");
-        for (organization, id) in places {
-            let place = (organization.parse().unwrap(), id.parse().unwrap());
-            let row = world.store.instance_row(part, place).await.unwrap().expect("it is there");
-            assert_eq!((row.part(), row.place()), (part, place));
-        }
-        let nonexistent = (world.organization, world.ids.random());
-        assert_eq!(world.store.instance_row(part, nonexistent).await.unwrap(), None, "{part:?}");
-    }
 }
 
 /// The namespaces of an organization that were ever frozen are read, in any state.

@@ -5,7 +5,7 @@
 
 use super::ContractStore;
 use super::key::instance;
-use super::tools::{Settled as _, name, paged, race};
+use super::tools::{Settled as _, name, race};
 use super::world::{Holder, World};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::login::OwnChange;
+use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::organization::DeleteOrganization;
 use vault_core::port::{
-    AccountChange, CreateAccount, CreateInstance, DestroyKey, FindUnderInstanceKey, IdGenerator, InstancePart,
-    InstanceRow, KeyDestruction, KeyedDigester, MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    AccountChange, CreateAccount, CreateInstance, DestroyKey, IdGenerator, InstancePart, InstanceRow, KeyDestruction,
+    KeyedDigester, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -134,16 +135,6 @@ impl World<'_> {
         self.store.create_account(self.by_operator(self.organization, AuditAction::AccountCreated, payload)).await
     }
 
-    pub(super) async fn found(&self, key: KeyId, part: InstancePart, limit: usize) -> Vec<InstanceRow> {
-        let page = async |last: Option<&InstanceRow>| {
-            let query = FindUnderInstanceKey { key, part, after: last.map(InstanceRow::place), limit };
-            let rows = self.store.find_under_instance_key(query).await.unwrap();
-            assert!(rows.iter().all(|row| row.part() == part));
-            rows
-        };
-        paged(limit, page).await
-    }
-
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
         self.destroy_key(term(KeyPurpose::Instance, key, self.now())).await
     }
@@ -159,6 +150,50 @@ impl World<'_> {
         let expected = if outcome == KeyDestruction::Destroyed { &keyring } else { &record.keyring };
         assert_eq!(self.store.instance().await.unwrap().unwrap().keyring, *expected);
         outcome
+    }
+}
+
+/// Moves the rows of a part, and returns their number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Move {
+    part: InstancePart,
+    from: KeyId,
+    to: KeyId,
+}
+
+impl Operation for Move {
+    type Outcome = i64;
+    const ACCESS: Access = Access::Write;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<i64, Failure> {
+        let Self { part, from, to } = *self;
+        let (rows, mut moved, mut after) = (unit.rows(), 0, None);
+        loop {
+            let places = rows.instance_places(part, after.clone(), 2).await?;
+            assert!(places.is_sorted() && places.iter().all(|place| after.as_ref().is_none_or(|after| place > after)));
+            let Some(last) = places.last() else { break };
+            after = Some(last.clone());
+            for (organization, id) in places {
+                let place = (organization.parse().unwrap(), id.parse().unwrap());
+                let before = rows.instance_row(part, place).await?.unwrap().unwrap();
+                assert_eq!((before.part(), before.place()), (part, place));
+                if !before.keys().contains(&from) {
+                    continue;
+                }
+                let after = again(&before, from, to);
+                let changed = again(&before, from, old_but_other(from));
+                assert!(!rows.reseal_row(&changed, &after).await?, "{part:?}: it changed since it was read");
+                assert!(rows.reseal_row(&before, &after).await?, "{part:?}");
+                assert_eq!(rows.instance_row(part, place).await?.unwrap().unwrap(), after);
+                moved += 1;
+            }
+        }
+        unit.commit_without_entry();
+        Ok(moved)
     }
 }
 
@@ -274,24 +309,9 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse);
     for (part, count) in InstancePart::all().zip(expected) {
-        let rows = world.found(old, part, 2).await;
-        assert_eq!(i64::try_from(rows.len()).unwrap(), count, "{part:?}");
-        assert!(rows.is_sorted_by_key(InstanceRow::place));
-        let rows: Vec<_> = rows.into_iter().map(|row| (row.clone(), again(&row, old, new))).collect();
-        let stray = MoveToInstanceKey { to: old, rows: rows.clone() };
-        assert_eq!(world.store.move_to_instance_key(stray).await.unwrap(), None, "it is not active");
-        // A row that changed since it was read is not moved.
-        let (before, after) = rows[0].clone();
-        let other = vec![(again(&before, old, old_but_other(old)), after)];
-        let moved = world.store.move_to_instance_key(MoveToInstanceKey { to: new, rows: other }).await;
-        assert_eq!(moved.unwrap(), Some(0), "{part:?}");
-        let command = MoveToInstanceKey { to: new, rows: rows.clone() };
-        let moved = world.store.move_to_instance_key(command.clone()).await.unwrap();
-        assert_eq!(moved, Some(rows.len()), "{part:?}");
-        assert_eq!(world.store.move_to_instance_key(command).await.unwrap(), Some(0), "they were moved");
-        assert_eq!(world.found(old, part, 2).await, []);
-        let found = world.found(new, part, 2).await;
-        assert_eq!(found, rows.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
+        let step = Move { part, from: old, to: new };
+        assert_eq!(world.operate(&Principal::Operator, step).await.unwrap(), count, "{part:?}");
+        assert_eq!(world.operate(&Principal::Operator, step).await.unwrap(), 0, "{part:?}: they were moved");
         left -= count;
         assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
         assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse, "{part:?}");

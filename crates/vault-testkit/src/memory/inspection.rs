@@ -14,7 +14,7 @@ use vault_core::port::{
 };
 
 /// Returns the next page of row keys.
-fn page<O: ToString, I: ToString>(
+pub(super) fn page<O: ToString, I: ToString>(
     places: impl Iterator<Item = (O, I)>,
     after: Option<StoredRowKey>,
     limit: usize,
@@ -28,19 +28,6 @@ fn page<O: ToString, I: ToString>(
 
 #[async_trait]
 impl Inspection for MemoryStore {
-    async fn instance_places(
-        &self,
-        part: InstancePart,
-        after: Option<StoredRowKey>,
-        limit: usize,
-    ) -> Result<Vec<StoredRowKey>, StoreError> {
-        self.decide(|state| page(state.instance_rows(part).iter().map(InstanceRow::place), after, limit))
-    }
-
-    async fn instance_row(&self, part: InstancePart, place: InstanceRowKey) -> Result<Option<InstanceRow>, StoreError> {
-        self.decide(|state| state.instance_rows(part).into_iter().find(|row| row.place() == place))
-    }
-
     async fn credential_places(
         &self,
         after: Option<StoredRowKey>,

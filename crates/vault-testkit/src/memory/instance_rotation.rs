@@ -1,13 +1,15 @@
 //! Moving rows between keys of the instance.
 
+use super::inspection::page;
+use super::rows::{MemoryRows, done};
 use super::{MemoryStore, State, lock};
 use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookupMove,
-    MoveToInstanceKey, ReplaceInstanceKey, StoreError,
+    DestroyKey, InstanceKeyRotation, InstancePart, InstanceRow, InstanceRowKey, InstanceRows, KeyDestruction,
+    LookupMove, ReplaceInstanceKey, Reply, StoreError, StoredRowKey, UnreadableRow,
 };
 use vault_core::receiver::EventDelivery;
 use vault_core::sealed::RetiringInstanceKey;
@@ -30,35 +32,9 @@ impl InstanceKeyRotation for MemoryStore {
         })
     }
 
-    async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError> {
-        self.decide(|state| {
-            let mut rows = state.instance_rows(query.part);
-            rows.retain(|row| row.keys().contains(&query.key) && query.after.is_none_or(|after| row.place() > after));
-            rows.sort_by_key(InstanceRow::place);
-            rows.truncate(query.limit);
-            rows
-        })
-    }
-
     async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
         let entries = self.entries_under(term.id);
         self.decide(|state| state.count_under(term, entries))
-    }
-
-    async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
-        self.decide(|state| {
-            if state.instance.as_ref().map(|instance| instance.instance_key) != Some(command.to) {
-                return None;
-            }
-            let mut moved = 0;
-            for (before, after) in command.rows {
-                if state.instance_rows(before.part()).contains(&before) {
-                    state.put_instance_row(after);
-                    moved += 1;
-                }
-            }
-            Some(moved)
-        })
     }
 
     async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
@@ -89,7 +65,40 @@ impl InstanceKeyRotation for MemoryStore {
     }
 }
 
+impl InstanceRows for MemoryRows<'_> {
+    fn instance_places(
+        &self,
+        part: InstancePart,
+        after: Option<StoredRowKey>,
+        limit: usize,
+    ) -> Reply<'_, Vec<StoredRowKey>> {
+        done(page(self.state().instance_rows(part).iter().map(InstanceRow::place), after, limit))
+    }
+
+    fn instance_row(
+        &self,
+        part: InstancePart,
+        place: InstanceRowKey,
+    ) -> Reply<'_, Option<Result<InstanceRow, UnreadableRow>>> {
+        done(self.state().instance_rows(part).into_iter().find(|row| row.place() == place).map(Ok))
+    }
+
+    fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool> {
+        let mut state = self.state();
+        let is_unchanged = state.instance_rows(before.part()).contains(before);
+        if is_unchanged {
+            state.put_instance_row(after.clone());
+        }
+        done(is_unchanged)
+    }
+}
+
 impl MemoryStore {
+    /// Returns the rows of a part.
+    pub fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
+        lock(&self.inner).state.instance_rows(part)
+    }
+
     /// Returns the number of audit entries that a key signed.
     fn entries_under(&self, key: KeyId) -> usize {
         lock(&self.inner).trail.iter().filter(|entry| entry.key == key).count()

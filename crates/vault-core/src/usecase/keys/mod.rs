@@ -14,11 +14,13 @@ pub use rotate_instance::InstanceRotation;
 pub use rotate_organization::OrganizationRotation;
 
 use super::{CountedSealer, Environment};
+use crate::error::Error;
 use crate::key_use::KeyUseLimits;
-use crate::operation::Operations;
+use crate::operation::{Operation, Operations};
 use crate::port::{
     InformationOpener, InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer,
 };
+use crate::principal::Principal;
 use std::sync::Arc;
 
 /// Number of rows that one transaction moves.
@@ -33,7 +35,7 @@ pub struct KeyCrypto {
     pub sealer: Arc<dyn Sealer>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Creates instance keys, and rewraps and reseals rows with them.
+    /// Creates instance keys.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Decrypts labels, for which a lookup key creates digests.
     pub information: Arc<dyn InformationOpener>,
@@ -91,6 +93,10 @@ impl Keys {
     #[must_use]
     pub fn limits(self, limits: KeyUseLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations.run(&self.environment, &Principal::Operator, operation).await
     }
 
     /// Returns a sealer that counts the uses of a rotation.

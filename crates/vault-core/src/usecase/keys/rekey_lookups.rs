@@ -9,6 +9,7 @@ use super::Keys;
 use crate::digest::{Digest, DigestPurpose};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
+use crate::operation::{InstancePlaces, ReadInstanceRow};
 use crate::port::{
     CredentialContext, InstancePart, InstanceRow, LookupMove, SealError, SealedInformation, StoreError, StoredRowKey,
 };
@@ -68,7 +69,8 @@ impl LookUpMoves {
                     self.stage = Stage::Credentials(None);
                     return Ok(true);
                 };
-                let places = keys.store.instance_places(part, after.clone(), limit).await?;
+                let after = after.clone();
+                let places = keys.run(InstancePlaces { part, after, limit }).await?;
                 self.move_rows(part, &places).await?;
                 self.stage = match places.into_iter().next_back() {
                     Some(last) => Stage::Rows(number, Some(last)),
@@ -100,7 +102,8 @@ impl LookUpMoves {
         for (organization, id) in places {
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse::<Uuid>()) else { continue };
-            let Some(row) = readable(store.instance_row(part, (organization, id)).await)?.flatten() else { continue };
+            let place = (organization, id);
+            let Some(Ok(row)) = self.keys.run(ReadInstanceRow { part, place }).await? else { continue };
             digester.load_keys(&row.keys()).await?;
             match &row {
                 InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {

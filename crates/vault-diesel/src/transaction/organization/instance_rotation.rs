@@ -6,28 +6,26 @@ use super::super::account::invitation_row::{self, InvitationRow};
 use super::super::account::pending_seed::PendingRow;
 use super::super::account::row::{SignedRow, account_of};
 use super::super::audit::AuditRecorder;
-use super::super::credential::labels;
 use super::super::credential::row::credential_of;
+use super::super::credential::{count, labels};
 use super::super::{Read, Transaction};
 use super::key_columns;
 use super::keys::{ReadOrganizationKeys, insert_instance_key};
-use crate::db::{Db, KeyShare, Tx, Update, locked};
+use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, credentials, enrolment_drafts, instance, instance_keys, invitations, organization_keys, organizations,
-    pending_seeds, retiring_instance_keys,
+    accounts, credentials, enrolment_drafts, instance, instance_keys, invitations, organization_keys, pending_seeds,
+    retiring_instance_keys,
 };
-use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, place_of};
+use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
 use diesel::{
     ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, delete, insert_into, update,
 };
-use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction, LookupMove,
-    MoveToInstanceKey, ReplaceInstanceKey, StoredRowKey,
+    DestroyKey, InstancePart, InstanceRow, InstanceRowKey, KeyDestruction, LookupMove, ReplaceInstanceKey,
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
@@ -76,103 +74,31 @@ impl Transaction for ReplaceInstanceKey {
     }
 }
 
-/// The row keys of a part, in their order.
-pub(crate) struct InstancePlaces {
-    pub(crate) part: InstancePart,
-    pub(crate) after: StoredRowKey,
-    pub(crate) limit: usize,
-}
-
-impl Read for InstancePlaces {
-    type Outcome = Vec<StoredRowKey>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredRowKey>, Failure> {
-        let places: Vec<(AnyId, AnyId)> = tx.page(key_columns::places(self.part, &self.after), self.limit).await?;
-        Ok(places.into_iter().map(place_of).collect())
-    }
-}
-
-/// The row of a part with a row key, if it exists.
-pub(crate) struct ReadInstanceRow {
-    pub(crate) part: InstancePart,
-    pub(crate) place: InstanceRowKey,
-}
-
-impl Read for ReadInstanceRow {
-    type Outcome = Option<InstanceRow>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<InstanceRow>, Failure> {
-        let (organization, id) = self.place;
-        let before = id.as_u128().checked_sub(1).map(|before| stored((organization, Uuid::from_u128(before))));
-        let rows = read(tx, self.part, None, &before.unwrap_or_default(), 1).await?;
-        Ok(rows.into_iter().find(|row| row.place() == self.place))
-    }
-}
-
-impl Read for FindUnderInstanceKey {
-    type Outcome = Vec<InstanceRow>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceRow>, Failure> {
-        read(tx, self.part, Some(&self.key), &self.after.map(stored).unwrap_or_default(), self.limit).await
-    }
-}
-
-fn stored((organization, id): InstanceRowKey) -> StoredRowKey {
-    (organization.to_string(), id.to_string())
-}
-
-/// Reads the rows of a part after a row key: those that name a key, or all.
-async fn read(
+/// Reads the row of a part with a row key, if it exists.
+pub(crate) async fn read(
     tx: &Tx<'_>,
     part: InstancePart,
-    key: Option<&KeyId>,
-    after: &StoredRowKey,
-    limit: usize,
-) -> Result<Vec<InstanceRow>, Failure> {
-    let following = key_columns::following(part, key, after);
+    place: InstanceRowKey,
+) -> Result<Option<InstanceRow>, Failure> {
+    macro_rules! first {
+        ($table:ident, $row:ty) => {{
+            let row = $table::table.filter(key_columns::at(part, place)).select(<$row>::as_select());
+            tx.first::<$row, _>(row).await?.map(<$row>::decode).transpose()
+        }};
+    }
     match part {
         InstancePart::Organizations => {
-            let rows = organizations::table.filter(following).order(organizations::id).select(organizations::id);
-            let rows: Vec<Column<OrganizationId>> = tx.page(rows, limit).await?;
-            let mut found = Vec::with_capacity(rows.len());
-            for id in rows {
-                let organization = id.decode("organizations", &"unknown", "id")?;
-                // `None` if it was deleted in the meantime.
-                if let Some(keys) = ReadOrganizationKeys(organization).read(tx).await? {
-                    found.push(InstanceRow::Organization { organization, keys: Box::new(keys) });
-                }
-            }
-            Ok(found)
+            let keys = ReadOrganizationKeys(place.0).read(tx).await?;
+            Ok(keys.map(|keys| InstanceRow::Organization { organization: place.0, keys: Box::new(keys) }))
         }
-        InstancePart::OrganizationKeys => {
-            let rows = organization_keys::table.filter(following);
-            let rows = rows.order((organization_keys::organization_id, organization_keys::id));
-            let rows: Vec<KeyRow> = tx.page(rows.select(KeyRow::as_select()), limit).await?;
-            rows.into_iter().map(KeyRow::decode).collect()
-        }
-        InstancePart::Accounts => {
-            let rows = accounts::table.filter(following).order((accounts::organization_id, accounts::id));
-            let rows: Vec<SealedAccountRow> = tx.page(rows.select(SealedAccountRow::as_select()), limit).await?;
-            rows.into_iter().map(SealedAccountRow::decode).collect()
-        }
-        InstancePart::PendingSeeds => {
-            let rows = pending_seeds::table.filter(following);
-            let rows = rows.order((pending_seeds::organization_id, pending_seeds::account_id));
-            let rows: Vec<SeedRow> = tx.page(rows.select(SeedRow::as_select()), limit).await?;
-            rows.into_iter().map(SeedRow::decode).collect()
-        }
+        InstancePart::OrganizationKeys => first!(organization_keys, KeyRow),
+        InstancePart::Accounts => first!(accounts, SealedAccountRow),
+        InstancePart::PendingSeeds => first!(pending_seeds, SeedRow),
         InstancePart::Invitations => {
-            let rows = invitations::table.filter(following);
-            let rows = rows.order((invitations::organization_id, invitations::account_id));
-            let rows: Vec<InvitationRow> = tx.page(rows.select(InvitationRow::as_select()), limit).await?;
-            rows.into_iter().map(|row| Ok(InstanceRow::Invitation(Box::new(row.decode()?)))).collect()
+            let row: Option<_> = first!(invitations, InvitationRow)?;
+            Ok(row.map(|stored| InstanceRow::Invitation(Box::new(stored))))
         }
-        InstancePart::Drafts => {
-            let rows = enrolment_drafts::table.filter(following);
-            let rows = rows.order((enrolment_drafts::organization_id, enrolment_drafts::account_id));
-            let rows: Vec<AccountDraftRow> = tx.page(rows.select(AccountDraftRow::as_select()), limit).await?;
-            rows.into_iter().map(AccountDraftRow::decode).collect()
-        }
+        InstancePart::Drafts => first!(enrolment_drafts, AccountDraftRow),
     }
 }
 
@@ -272,23 +198,6 @@ impl Read for CountUnder {
     }
 }
 
-impl Transaction for MoveToInstanceKey {
-    /// The number of rows. `None` if the new key is not active.
-    type Outcome = Option<usize>;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<usize>, Failure> {
-        // The key must not be replaced before this transaction ends.
-        let active = tx.first(locked(instance::table.select(instance::instance_key_id), KeyShare)).await?;
-        let decode = |active: Column<KeyId>| active.decode("instance", &"unknown", "instance_key_id");
-        if active.map(decode).transpose()? != Some(self.to) {
-            return Ok(None);
-        }
-        audit.commit_without_entry();
-        let moved = tx.execute_each(self.rows.iter().filter_map(key_columns::replace)).await?;
-        Ok(Some(moved.into_iter().sum()))
-    }
-}
-
 /// Moves rows to the current lookup key: they are found by the new digests only.
 pub(crate) struct RekeyLookups(pub(crate) Vec<LookupMove>);
 
@@ -320,6 +229,8 @@ async fn move_lookup(tx: &Tx<'_>, row: &LookupMove) -> Result<bool, Failure> {
             Ok(invitation.is_some() && directory::move_invitation(tx, address, *organization, account).await?)
         }
         LookupMove::Credential { organization, id, code: (before, after), labels } => {
+            // Operations lock it first too. The rows are in the order of organizations.
+            count::lock(tx, *organization).await?;
             let row = credential_of(organization.stored(), id.stored())
                 .filter(credentials::code.eq(before.as_bytes().as_slice()));
             let code = credentials::code.eq(after.as_bytes().as_slice());

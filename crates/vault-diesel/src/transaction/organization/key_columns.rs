@@ -14,7 +14,7 @@ use diesel::Column;
 use diesel::sql_types::{BigInt, Bool};
 use vault_core::id::KeyId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::port::{InstancePart, InstanceRow, StoredRowKey};
+use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey, StoredRowKey};
 use vault_core::time::Timestamp;
 use {KeyPurpose::*, Named::*};
 
@@ -124,39 +124,30 @@ pub(super) fn wraps_keys(key: &KeyId) -> Parts<'_, Bool> {
     naming(Parts::new("SELECT EXISTS (SELECT 1 FROM instance_keys WHERE "), "instance_keys", key).text(")")
 }
 
-/// The rows of a part after a row key: those that name a key, or all.
-pub(super) fn following<'a>(part: InstancePart, key: Option<&'a KeyId>, after: &StoredRowKey) -> Parts<'a, Bool> {
-    follow(Parts::new(""), part, key, after)
+/// The row of a part with a row key.
+pub(super) fn at(part: InstancePart, place: InstanceRowKey) -> Parts<'static, Bool> {
+    located(Parts::new(""), part, place)
 }
 
-fn follow<'a, ST>(
-    statement: Parts<'a, ST>,
-    part: InstancePart,
-    key: Option<&'a KeyId>,
-    after: &StoredRowKey,
-) -> Parts<'a, ST> {
-    let (organization, id) = columns_of(after);
-    let place = statement.text("(").names(part.protected().key).text(") > (").id(organization).text(", ").id(id);
-    match key {
-        Some(key) => naming(place.text(") AND ("), part.table(), key).text(")"),
-        None => place.text(")"),
-    }
+fn located<ST>(statement: Parts<'_, ST>, part: InstancePart, (organization, id): InstanceRowKey) -> Parts<'_, ST> {
+    let [of, own] = part.protected().key;
+    let of_organization = statement.name(of).text(" = ").id(organization.stored());
+    of_organization.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(id).stored())
 }
 
 /// Reads the row keys of a part after one, in their order.
-pub(super) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static, (Id, Id)> {
-    let place = part.protected().key;
-    let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE ");
-    follow(rows, part, None, after).text(" ORDER BY ").names(place)
+pub(crate) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static, (Id, Id)> {
+    let (place, (organization, id)) = (part.protected().key, columns_of(after));
+    let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE (");
+    let rows = rows.names(place).text(") > (").id(organization).text(", ").id(id);
+    rows.text(") ORDER BY ").names(place)
 }
 
 /// Replaces what a rotation changes in a row, unless it was changed in the meantime. `None` if the rows are of different parts.
-pub(super) fn replace((before, after): &(InstanceRow, InstanceRow)) -> Option<Parts<'_, ()>> {
-    let (part, (organization, id)) = (before.part(), before.place());
-    let [of, own] = part.protected().key;
+pub(crate) fn replace<'a>(before: &'a InstanceRow, after: &'a InstanceRow) -> Option<Parts<'a, ()>> {
+    let part = before.part();
     let statement = Parts::new("UPDATE ").name(part.table()).text(" SET ").each(rotated(after), ", ", equal);
-    let row = statement.text(" WHERE ").name(of).text(" = ").id(organization.stored());
-    let row = row.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(id).stored()).text(" AND ");
+    let row = located(statement.text(" WHERE "), part, before.place()).text(" AND ");
     (after.part() == part).then(|| row.each(rotated(before), " AND ", equal))
 }
 

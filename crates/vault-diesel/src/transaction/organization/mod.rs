@@ -2,6 +2,6 @@
 
 pub(crate) mod erasure;
 pub(crate) mod instance_rotation;
-mod key_columns;
+pub(crate) mod key_columns;
 pub(crate) mod keys;
 pub(crate) mod rotation;
