@@ -1,11 +1,19 @@
 //! Accounts: who may log in, to which organization and with which role.
 
+mod change;
 mod confirm_passcode;
+mod create;
+mod find;
 mod read_own;
 mod set_aside;
 mod sign;
 
+pub(crate) use change::changes;
+pub use change::{AccountChange, ChangeAccount};
 pub use confirm_passcode::{ConfirmPasscode, ReserveConfirmation, WaitingSeed};
+pub(crate) use create::require_room;
+pub use create::{CreateAccount, NewAccount};
+pub use find::{AccountKey, FindAccount, FoundAccount, ListAccounts};
 pub use read_own::{OwnAccount, ReadOwnAccount};
 pub use set_aside::{ChangeSetAside, ListSetAside, MAX_SET_ASIDE, SetAside, SetAsides};
 pub(crate) use sign::sign_account;

@@ -5,6 +5,9 @@ use crate::time::Timestamp;
 /// Counting period, from the first occurrence, in seconds: 1 h.
 pub const HOUR_SECONDS: i64 = 3600;
 
+/// Subject of the count of addresses that are already in use.
+pub(crate) const ADDRESS_CONFLICTS: &str = "address conflicts";
+
 /// Number of occurrences in the hour that started with the first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HourlyLimit {

@@ -1,6 +1,18 @@
 //! Invitations to create an account, or to enrol again for an account that lost its secrets. They are stored separately
 //! from accounts, so that no login can encounter one.
 
+mod change;
+mod confirm;
+mod create;
+mod draft;
+mod find;
+
+pub use change::{ChangeInvitation, InvitationChange};
+pub use confirm::ConfirmEnrolment;
+pub use create::CreateInvitation;
+pub use draft::WriteDraft;
+pub use find::{FindInvitation, OpenInvitation};
+
 use crate::account::{AccountLogins, AccountRights, AccountState, ListedAccount};
 use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};

@@ -12,6 +12,8 @@ use secrecy::{ExposeSecret, SecretString};
 pub struct TimeStep(pub i64);
 
 impl TimeStep {
+    /// Value if no step was ever used.
+    pub const NONE: Self = Self(0);
     /// Duration of a step, in seconds.
     pub const SECONDS: i64 = 30;
 

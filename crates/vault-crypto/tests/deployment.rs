@@ -93,7 +93,7 @@ impl Deployment {
             environment: environment.clone(),
             tally: tally.clone(),
             operations: operations.clone(),
-            store: store.clone(),
+            log: store.clone(),
             hasher: Arc::new(hasher),
             passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(0)),

@@ -14,7 +14,7 @@ use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::DeleteOrganization;
-use vault_core::port::{AccountRepository, AuditLog, Expired, Maintenance, RowStore, StoreError};
+use vault_core::port::{AuditLog, Expired, Maintenance, RowStore, StoreError};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -113,7 +113,7 @@ async fn audit_log_names_issued_credentials_on_postgres() {
 /// Creates a world with some rows of each kind that integrations have, and deletes them.
 async fn delete_all<S>(shared: &Arc<S>) -> World
 where
-    S: AccountRepository + Maintenance + RowStore + 'static,
+    S: Maintenance + RowStore + 'static,
 {
     let store = &**shared;
     let world = World::make(shared, NUMBERS + 1).await;

@@ -9,13 +9,9 @@ use std::time::Duration;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
-use vault_core::account::Account;
-use vault_core::audit::AuditAction;
+use vault_core::account::{AccountChange, AccountKey, ChangeAccount, FindAccount, FoundAccount};
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
-use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, Find, FoundAccount, KeyRepository as _,
-    Maintenance as _, StoreError,
-};
+use vault_core::port::{KeyRepository as _, Maintenance as _, StoreError};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
@@ -83,18 +79,12 @@ impl Revocation {
         match self {
             Self::Logout => world.log_out(store).await,
             Self::AccountDeleted => {
-                let query = Find {
-                    principal: Principal::Operator,
-                    of: Scope::All,
-                    key: AccountKey::Id(organization, world.account),
-                    now: world.now(),
-                };
-                let found = store.find_account(query).await.unwrap();
+                let find = FindAccount { scope: Scope::All, key: AccountKey::Id(organization, world.account) };
+                let found = world.operate(store, &Principal::Operator, find).await.unwrap();
                 let Some(FoundAccount::Account(account)) = found else { panic!("{found:?}") };
-                let Account { signed: after, digest, .. } = *account;
-                let payload = ChangeAccount { version: 1, after, digest, change: AccountChange::Delete };
-                let command = world.by_operator(AuditAction::AccountDeleted, payload);
-                store.change_account(command).await.unwrap();
+                let change = AccountChange::Delete;
+                let deletion = ChangeAccount { version: 1, after: account.signed, change };
+                world.operate(store, &Principal::Operator, deletion).await.unwrap();
             }
             Self::OrganizationDisabled => {
                 let disable = SetOrganizationState { organization, state: OrganizationState::Disabled };

@@ -9,24 +9,24 @@ use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{client, patient_store, query, store, wait_for_waiting};
 use support::world::{PASSWORD, RECOVERY_CODE, World, address, bytes, row_code};
-use vault_core::account::{AccountRights, AccountState, SignedAccount};
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::account::{
+    AccountChange, AccountKey, AccountRights, AccountState, ChangeAccount, FindAccount, FoundAccount, SignedAccount,
+};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId, SessionId};
-use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
+use vault_core::invitation::{
+    ConfirmEnrolment, CreateInvitation, EnrolmentDraft, FindInvitation, Invitation, WriteDraft,
+};
 use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::login::{AttemptOutcome, FinishAttempt, Reservation, ReserveAttempt, VerifiedFactors};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ConfirmEnrolment, CreateInvitation, Expired,
-    Find, FoundAccount, InvitationRepository as _, Maintenance as _, StoreError, WriteDraft,
-};
+use vault_core::port::{Expired, Maintenance as _};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::session::EndSession;
-use vault_core::{Command, Error, Refusal};
+use vault_core::{Error, Refusal};
 use vault_diesel::PostgresStore;
 use vault_testkit::postgres::Cluster;
 
@@ -57,36 +57,34 @@ fn number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed) + (u64::from(std::process::id()) << 8)
 }
 
-async fn grant(store: &PostgresStore, account: &SessionPrincipal) -> AccountRights {
-    let key = AccountKey::Id(account.organization, account.account);
-    let query = Find { principal: Principal::Operator, of: Scope::All, key, now: NOW };
-    match store.find_account(query).await.unwrap() {
+async fn grant(store: &Arc<PostgresStore>, world: &World, account: &SessionPrincipal) -> AccountRights {
+    let find = FindAccount { scope: Scope::All, key: AccountKey::Id(account.organization, account.account) };
+    match world.operate(store, &Principal::Operator, find).await.unwrap() {
         Some(FoundAccount::Account(account)) => account.signed.grant,
         other => panic!("{other:?}"),
     }
 }
 
+/// Returns the signed fields of an account in a version.
+fn signed(grant: AccountRights, version: i64) -> SignedAccount {
+    let seed = SeedId::from_bytes(*grant.account.as_bytes());
+    SignedAccount { version, ..SignedAccount::new(grant, PASSWORD, seed) }
+}
+
 /// `admin` makes `target` a viewer.
 async fn lower(
-    store: &PostgresStore,
+    store: &Arc<PostgresStore>,
     world: &World,
     admin: &SessionPrincipal,
     target: &SessionPrincipal,
-) -> Result<(), StoreError> {
-    let grant = AccountRights { role: Role::Viewer, ..grant(store, target).await };
-    let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let payload = ChangeAccount {
-        version: 1,
-        after: SignedAccount { version: 2, ..SignedAccount::new(grant, PASSWORD, seed) },
-        digest: row_code(1),
-        change: AccountChange::Grant,
-    };
-    let audit = world.audit(Actor::from(admin), AuditAction::AccountRoleChanged, Subject::Account(target.account));
-    store.change_account(Command { principal: admin.clone().into(), now: NOW, audit, payload }).await
+) -> Result<(), Error> {
+    let grant = AccountRights { role: Role::Viewer, ..grant(store, world, target).await };
+    let change = ChangeAccount { version: 1, after: signed(grant, 2), change: AccountChange::Grant };
+    world.operate(store, &admin.clone().into(), change).await.map(drop)
 }
 
 /// Returns the error of the one that failed, and checks that the other succeeded.
-fn one_failed(outcomes: (Result<(), StoreError>, Result<(), StoreError>)) -> StoreError {
+fn one_failed(outcomes: (Result<(), Error>, Result<(), Error>)) -> Error {
     match outcomes {
         (Ok(()), Err(error)) | (Err(error), Ok(())) => error,
         both => panic!("{both:?}"),
@@ -109,8 +107,8 @@ async fn concurrent_mutual_demotions_keep_one_admin() {
         let world = World::make(&here, number()).await;
         let (one, two) = (world.member(&here, Role::Admin).await, world.member(&here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &two), lower(&there, &world, &two, &one)).await;
-        assert!(matches!(one_failed(outcomes), StoreError::Denied(Denial::AccountChanged)));
-        let admins = [grant(&here, &one).await, grant(&here, &two).await];
+        assert!(matches!(one_failed(outcomes), Error::Denied(Denial::AccountChanged)));
+        let admins = [grant(&here, &world, &one).await, grant(&here, &world, &two).await];
         assert_eq!(admins.iter().filter(|grant| grant.is_active_admin()).count(), 1);
     }
 }
@@ -122,7 +120,7 @@ async fn concurrent_self_demotions_keep_one_admin() {
         let world = World::make(&here, number()).await;
         let (one, two) = (world.member(&here, Role::Admin).await, world.member(&here, Role::Admin).await);
         let outcomes = join(lower(&here, &world, &one, &one), lower(&there, &world, &two, &two)).await;
-        assert!(matches!(one_failed(outcomes), StoreError::Refused(Refusal::LastAdmin)));
+        assert!(matches!(one_failed(outcomes), Error::Refused(Refusal::LastAdmin)));
     }
 }
 
@@ -133,7 +131,7 @@ async fn sessions_that_end_each_other_leave_one() {
         let world = World::make(&here, number()).await;
         let one = world.member(&here, Role::Editor).await;
         let two = SessionPrincipal { session: SessionId::from_bytes(bytes(world.next())), ..one.clone() };
-        let login = world.login(grant(&here, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
+        let login = world.login(grant(&here, &world, &one).await, two.session, PasscodeProof::Step(TimeStep(2)));
         assert_eq!(world.finish(&here, login).await.unwrap(), AttemptOutcome::Completed);
         let end = |store, by: &SessionPrincipal, session| {
             world.running(store, by.clone().into(), EndSession { organization: world.organization, session })
@@ -151,7 +149,7 @@ async fn recovery_code_logs_in_once_on_two_servers() {
     for _ in 0..ROUNDS / 4 {
         let world = World::make(&here, number()).await;
         let member = world.member(&here, Role::Editor).await;
-        let grant = grant(&here, &member).await;
+        let grant = grant(&here, &world, &member).await;
         let uses = join_all((0..16).map(|index| {
             let session = SessionId::from_bytes(bytes(world.next()));
             let login = world.login(grant.clone(), session, PasscodeProof::RecoveryCode(RECOVERY_CODE));
@@ -179,15 +177,8 @@ async fn enrolment_is_confirmed_once_on_two_servers() {
         let code = address(unique);
         let expires_at = NOW.plus_seconds(60);
         let invitation = Invitation { grant, invited_by: None, code, created_at: NOW, expires_at };
-        let audit = || world.audit(Actor::Operator, AuditAction::AccountInvited, Subject::Vault);
-        let stored = StoredInvitation {
-            invitation: invitation.clone(),
-            digest: row_code(1),
-            version: StoredInvitation::FIRST_VERSION,
-        };
-        let payload = CreateInvitation { stored, address: address(unique).into(), address_in_use: audit() };
-        let invite = world.by_operator(AuditAction::AccountInvited, payload);
-        here.create_invitation(invite).await.unwrap();
+        let invite = CreateInvitation { invitation: invitation.clone(), address: address(unique).into() };
+        world.operate(&here, &Principal::Operator, invite).await.unwrap().unwrap();
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
         let draft = EnrolmentDraft {
@@ -196,25 +187,22 @@ async fn enrolment_is_confirmed_once_on_two_servers() {
             recovery_codes: vec![RECOVERY_CODE],
             digest: row_code(1),
         };
-        let command = WriteDraft { organization, account, code, draft, now: NOW, audit: audit() };
-        assert!(here.write_draft(command).await.unwrap());
+        let write = WriteDraft { organization, account, code, draft };
+        assert!(world.operate(&here, &Principal::Operator, write).await.unwrap());
         let confirmed = join_all((0..16).map(|index| {
             let command = ConfirmEnrolment {
                 signed: SignedAccount::new(invitation.enrolled(), PASSWORD, seed),
                 account_version: None,
-                digest: row_code(1),
                 address: address(unique).into(),
                 code,
                 version: 1,
                 draft: row_code(1),
                 step: TimeStep(1),
-                now: NOW,
-                audit: audit(),
             };
-            if index % 2 == 0 { here.confirm_enrolment(command) } else { there.confirm_enrolment(command) }
+            world.running(if index % 2 == 0 { &here } else { &there }, Principal::Operator, command)
         }))
         .await;
-        let refused = |outcome: &&Result<(), _>| matches!(outcome, Err(StoreError::Refused(Refusal::Contended)));
+        let refused = |outcome: &&Result<(), _>| matches!(outcome, Err(Error::Refused(Refusal::Contended)));
         assert_eq!(confirmed.iter().filter(|outcome| outcome.is_ok()).count(), 1);
         assert_eq!(confirmed.iter().filter(refused).count(), 15);
     }
@@ -222,38 +210,24 @@ async fn enrolment_is_confirmed_once_on_two_servers() {
 
 /// Returns a change that requires the owner of `target` to enrol again with `code`, based on `version` of the row.
 async fn re_enrolment(
-    store: &PostgresStore,
+    store: &Arc<PostgresStore>,
     world: &World,
-    (by, target): (&Principal, &SessionPrincipal),
+    target: &SessionPrincipal,
     version: i64,
     code: Digest,
-) -> Command<ChangeAccount> {
-    let grant = grant(store, target).await;
-    let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let before = SignedAccount { version, ..SignedAccount::new(grant.clone(), PASSWORD, seed) };
-    let grant = AccountRights { state: AccountState::ReEnrolling, ..grant };
-    let (invited_by, expires_at) = (None, NOW.plus_seconds(60));
-    let invitation = Invitation { grant, invited_by, code, created_at: NOW, expires_at };
-    let digest = row_code(1);
-    let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
-    let change = AccountChange::ReEnrol { invitation: Box::new(stored) };
-    let payload = ChangeAccount { version, after: before.without_secrets(), digest, change };
-    let audit = world.audit(Actor::from(by), AuditAction::AccountReEnrolled, Subject::Account(target.account));
-    Command { principal: by.clone(), now: NOW, audit, payload }
+) -> ChangeAccount {
+    let after = signed(grant(store, world, target).await, version).without_secrets();
+    ChangeAccount { version, after, change: AccountChange::ReEnrol(code) }
 }
 
-/// Returns an operator's change of an account, based on the first version of the row.
-async fn by_operator(
-    store: &PostgresStore,
+/// Returns a change of an account, based on the first version of the row.
+async fn change_of(
+    store: &Arc<PostgresStore>,
     world: &World,
     target: &SessionPrincipal,
     change: AccountChange,
-) -> Command<ChangeAccount> {
-    let seed = SeedId::from_bytes(*target.account.as_bytes());
-    let after = SignedAccount { version: 2, ..SignedAccount::new(grant(store, target).await, PASSWORD, seed) };
-    let payload = ChangeAccount { version: 1, after, digest: row_code(1), change };
-    let audit = world.audit(Actor::Operator, AuditAction::AccountUnlocked, Subject::Account(target.account));
-    Command { principal: Principal::Operator, now: NOW, audit, payload }
+) -> ChangeAccount {
+    ChangeAccount { version: 1, after: signed(grant(store, world, target).await, 2), change }
 }
 
 /// Sets the counter to one attempt before the lockout, in the bucket of all unknown networks.
@@ -310,11 +284,8 @@ async fn throttle_buckets_are_locked_in_one_order() {
         let attempt = login.transaction().await.unwrap();
         let take = "SELECT 1 FROM attempt_classes WHERE account_id = $1 AND (network = '') = $2 FOR UPDATE NOWAIT";
         assert_eq!(attempt.query(take, &[&account, &true]).await.unwrap().len(), 1);
-        let change = by_operator(&store, &world, &target, change).await;
-        let changing = tokio::spawn({
-            let store = Arc::clone(&store);
-            async move { store.change_account(change).await }
-        });
+        let change = change_of(&store, &world, &target, change).await;
+        let changing = tokio::spawn(world.running(&store, Principal::Operator, change));
         wait_for_waiting(&observer, 1, || changing.is_finished()).await;
         let own =
             attempt.query(take, &[&account, &false]).await.expect("the change waits for the first of the classes");
@@ -345,8 +316,8 @@ async fn attempts_and_account_changes_do_not_deadlock() {
                 world.finish(store, refused).await.unwrap();
             }
         };
-        let unlock = by_operator(&here, world, target, AccountChange::Unlock).await;
-        let grant = by_operator(&here, world, target, AccountChange::Grant).await;
+        let unlock = change_of(&here, world, target, AccountChange::Unlock).await;
+        let grant = change_of(&here, world, target, AccountChange::Grant).await;
         let changed = join_all([
             async {
                 attempt(&here, strange).await;
@@ -358,8 +329,8 @@ async fn attempts_and_account_changes_do_not_deadlock() {
                 false
             }
             .boxed(),
-            async { decided(here.change_account(unlock).await) }.boxed(),
-            async { decided(there.change_account(grant).await) }.boxed(),
+            async { decided(world.operate(&here, &Principal::Operator, unlock).await) }.boxed(),
+            async { decided(world.operate(&there, &Principal::Operator, grant).await) }.boxed(),
         ])
         .await;
         assert!(changed.into_iter().any(|changed| changed));
@@ -377,10 +348,10 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
         let target = &world.member(&here, Role::Viewer).await;
         let (by_one, by_two) = (&Principal::Session(one.clone()), &Principal::Session(two.clone()));
         let code = address(world.next());
-        let first = re_enrolment(&here, world, (by_one, target), 1, code).await;
-        here.change_account(first.clone()).await.unwrap();
+        let first = re_enrolment(&here, world, target, 1, code).await;
+        world.operate(&here, by_one, first.clone()).await.unwrap();
         let seed = SealedSeed { id: SeedId::from_bytes(bytes(world.next())), blob: Blob::from_bytes(vec![2; 66]) };
-        let draft = |audit| WriteDraft {
+        let draft = || WriteDraft {
             organization: world.organization,
             account: target.account,
             code,
@@ -390,12 +361,9 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 recovery_codes: vec![RECOVERY_CODE],
                 digest: row_code(1),
             },
-            now: NOW,
-            audit,
         };
-        let drafted = || world.audit(Actor::Unknown, AuditAction::EnrolmentDrafted, Subject::Vault);
-        assert!(here.write_draft(draft(drafted())).await.unwrap());
-        let waiting = &first.payload.after;
+        assert!(world.operate(&here, &Principal::Operator, draft()).await.unwrap());
+        let waiting = &first.after;
 
         let mut operations: Vec<BoxFuture<'_, bool>> = Vec::new();
         for server in [&here, &there] {
@@ -403,18 +371,16 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 let confirmation = ConfirmEnrolment {
                     signed: waiting.re_enrolled(PASSWORD, seed.id),
                     account_version: Some(waiting.version),
-                    digest: row_code(1),
                     address: address(world.next()).into(),
                     code,
                     version: 1,
                     draft: row_code(1),
                     step: TimeStep(1),
-                    now: NOW,
-                    audit: world.audit(Actor::Unknown, AuditAction::AccountEnrolled, Subject::Vault),
                 };
-                operations.push(async move { decided(server.confirm_enrolment(confirmation).await) }.boxed());
-                let again = draft(drafted());
-                operations.push(async move { made(server.write_draft(again).await) }.boxed());
+                let confirmation = world.running(server, Principal::Operator, confirmation);
+                operations.push(async move { decided(confirmation.await) }.boxed());
+                let again = world.running(server, Principal::Operator, draft());
+                operations.push(async move { made(again.await) }.boxed());
             }
             for (by, whom, version) in [
                 (by_one, target, waiting.version),
@@ -422,48 +388,50 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 (by_one, two, 1),
                 (by_two, one, 1),
             ] {
-                let again = re_enrolment(&here, world, (by, whom), version, address(world.next())).await;
+                let again = re_enrolment(&here, world, whom, version, address(world.next())).await;
+                let again = world.running(server, by.clone(), again);
                 let counts = whom.account == target.account;
-                operations.push(async move { decided(server.change_account(again).await) && counts }.boxed());
+                operations.push(async move { decided(again.await) && counts }.boxed());
             }
             let lowered = SignedAccount { version: waiting.version + 1, ..waiting.clone() };
             let lowering = ChangeAccount {
                 version: waiting.version,
                 after: lowered,
-                digest: row_code(1),
                 change: if round % 2 == 0 { AccountChange::Grant } else { AccountChange::Delete },
             };
-            let audit =
-                world.audit(Actor::from(two), AuditAction::AccountRoleChanged, Subject::Account(target.account));
-            let lowering = Command { principal: by_two.clone(), now: NOW, audit, payload: lowering };
-            operations.push(async move { decided(server.change_account(lowering).await) }.boxed());
+            let lowering = world.running(server, by_two.clone(), lowering);
+            operations.push(async move { decided(lowering.await) }.boxed());
             for whom in [one, two, target] {
                 let session = SessionId::from_bytes(bytes(world.next()));
-                let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
+                let login = world.login(grant(&here, world, whom).await, session, PasscodeProof::Step(TimeStep(9)));
                 let login = world.finish(server, login);
                 operations.push(async move { login.await.is_err() }.boxed());
             }
-            operations.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
-            operations.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
+            operations.push(
+                async move { made(server.delete_expired(Expired::Invitations, NOW).await.map_err(Error::from)) }
+                    .boxed(),
+            );
+            let found = world.running(server, Principal::Operator, FindInvitation(code));
+            operations.push(async move { made(found.await) }.boxed());
         }
         let changed = join_all(operations).await.into_iter().filter(|changed| *changed).count();
         assert_eq!(changed, 1, "one of the changes of one version is committed");
-        let admins = [grant(&here, one).await, grant(&here, two).await];
+        let admins = [grant(&here, world, one).await, grant(&here, world, two).await];
         assert!(admins.iter().any(AccountRights::is_active_admin), "{admins:?}");
     }
 }
 
 /// Checks that the store did not fail. Returns `false`, because the change is not one of those that are counted.
-fn made<T>(outcome: Result<T, StoreError>) -> bool {
+fn made<T>(outcome: Result<T, Error>) -> bool {
     decided(outcome);
     false
 }
 
 /// Returns whether the operation succeeded. A refusal is also a valid outcome.
-fn decided<T>(outcome: Result<T, StoreError>) -> bool {
+fn decided<T>(outcome: Result<T, Error>) -> bool {
     match outcome {
         Ok(_) => true,
-        Err(StoreError::Denied(_) | StoreError::Refused(_)) => false,
+        Err(Error::Denied(_) | Error::Refused(_)) => false,
         Err(error) => panic!("{error:?}"),
     }
 }

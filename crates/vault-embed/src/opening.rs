@@ -261,7 +261,7 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
         environment: ports.environment.clone(),
         tally: Arc::clone(tally),
         operations: ports.operations(),
-        store: ports.store.accounts.clone(),
+        log: ports.store.audit.clone(),
         hasher: ports.hasher.clone(),
         passcodes: ports.passcodes.clone(),
         tokens: ports.tokens.clone(),

@@ -72,12 +72,12 @@ use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
-use vault_core::port::{AccountStore, InspectionStore, OperatorStore, RotationStore, RowStore};
+use vault_core::port::{AuditLog, InspectionStore, OperatorStore, RotationStore, RowStore};
 
 /// All store ports.
-pub trait Store: OperatorStore + AccountStore + RotationStore + InspectionStore + RowStore + 'static {}
+pub trait Store: OperatorStore + AuditLog + RotationStore + InspectionStore + RowStore + 'static {}
 
-impl<T> Store for T where T: OperatorStore + AccountStore + RotationStore + InspectionStore + RowStore + 'static {}
+impl<T> Store for T where T: OperatorStore + AuditLog + RotationStore + InspectionStore + RowStore + 'static {}
 
 /// Store under test, with access that the suite needs and no port provides.
 #[async_trait]

@@ -157,7 +157,7 @@ impl<S> FakeVault<S> {
             environment: self.environment.clone(),
             tally: self.tally.clone(),
             operations: self.operations(),
-            store: self.ports.clone(),
+            log: self.ports.clone(),
             hasher: self.hasher.clone(),
             passcodes: self.passcodes.clone(),
             tokens: self.tokens.clone(),

@@ -6,17 +6,14 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::Command;
-use vault_core::account::ListedAccount;
 use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
 };
-use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::id::{AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::port::*;
-use vault_core::principal::Scope;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
@@ -150,12 +147,6 @@ impl<S: RowStore + ?Sized> RowStore for Faulty<S> {
 }
 
 ports! {
-    AccountRepository {
-        create_account(command: Command<CreateAccount>) -> ();
-        find_account(query: Find<AccountKey, Scope>) -> Option<FoundAccount>;
-        list_accounts(query: List<(OrganizationId, AccountId)>) -> Vec<ListedAccount>;
-        change_account(command: Command<ChangeAccount>) -> ();
-    }
     AuditLog {
         append(records: Vec<SealedAuditRecord>) -> ();
     }
@@ -191,13 +182,6 @@ ports! {
         count_under(term: KeyringEntry) -> i64;
         rekey_lookups(rows: Vec<LookupMove>) -> usize;
         destroy_key(command: DestroyKey) -> KeyDestruction;
-    }
-    InvitationRepository {
-        create_invitation(command: Command<CreateInvitation>) -> ();
-        find_invitation(code: Digest, now: Timestamp) -> Option<OpenInvitation>;
-        write_draft(command: WriteDraft) -> bool;
-        confirm_enrolment(command: ConfirmEnrolment) -> ();
-        change_invitation(command: Command<ChangeInvitation>) -> ();
     }
     KeyRepository {
         instance() -> Option<InstanceRecord>;

@@ -23,7 +23,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
 use uuid::Uuid;
-use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
+use vault_core::Command;
+use vault_core::account::SignedAccount;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CheckRound, CredentialUse};
@@ -43,7 +44,6 @@ use vault_core::sealed::{
     SealedSeed,
 };
 use vault_core::time::Timestamp;
-use vault_core::{Command, Refusal};
 
 /// In-memory store that implements every store port of `vault-core`.
 #[derive(Default)]
@@ -95,7 +95,10 @@ struct State {
     retiring_instance_keys: Vec<RetiringInstanceKey>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
+    /// Lookup digests by which accounts are found.
+    addresses: BTreeMap<AccountId, Vec<Digest>>,
     invitations: BTreeMap<AccountId, InvitationRow>,
+    invited_addresses: BTreeMap<AccountId, Vec<Digest>>,
     hourly: HashMap<(OrganizationId, String), HourlyLimit>,
     uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
     checks: BTreeMap<(OrganizationId, CredentialId), CheckRow>,
@@ -128,9 +131,6 @@ enum Decided<T> {
     /// Nothing changed, except the rows that the rejection itself writes.
     Refused(T),
 }
-
-/// Outcome of a decision that a rule may reject.
-type Answer<T = ()> = Result<T, Refusal>;
 
 enum Failure {
     None,
@@ -400,7 +400,8 @@ impl State {
     }
 
     fn account_by_address(&self, address: &LookupDigests) -> Option<AccountId> {
-        self.accounts.values().find(|row| leads(address, &row.address)).map(|row| row.signed.grant.account)
+        let mut own = self.addresses.iter().filter(|(account, _)| self.accounts.contains_key(account));
+        own.find(|(_, digests)| leads(address, digests)).map(|(account, _)| *account)
     }
 
     /// Returns the invitation of an address in an organization.
@@ -409,22 +410,12 @@ impl State {
             let invitation = &row.stored.invitation;
             invitation.grant.organization == organization && !invitation.re_enrols()
         };
-        self.invitations.values().filter(own).find(|row| leads(address, &row.address))
-    }
-
-    /// Returns whether the organization may have one more account or invitation.
-    fn has_room(&self, organization: OrganizationId) -> bool {
-        let accounts = self.accounts.values().filter(|row| row.signed.grant.organization == organization).count();
-        let invited = self.invitations.values().filter(|row| !row.stored.invitation.re_enrols());
-        let invited = invited.filter(|row| row.stored.invitation.grant.organization == organization).count();
-        i64::try_from(accounts + invited).is_ok_and(|there| there < MAX_ACCOUNTS)
+        let digests = |row: &InvitationRow| self.invited_addresses.get(&row.stored.invitation.grant.account);
+        let is_wanted = |row: &&InvitationRow| digests(row).is_some_and(|digests| leads(address, digests));
+        self.invitations.values().filter(own).find(is_wanted)
     }
 
     fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {
         self.accounts.get_mut(&account).filter(|row| row.signed.grant.organization == organization)
-    }
-
-    fn end_sessions_of(&mut self, account: AccountId) {
-        self.sessions.retain(|_, session| session.account != account);
     }
 }

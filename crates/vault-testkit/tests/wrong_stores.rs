@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
-use vault_core::id::{AccountId, OrganizationId};
+use std::sync::Arc;
+use vault_core::id::OrganizationId;
 use vault_core::port::*;
 use vault_core::principal::{Principal, Scope};
 use vault_testkit::contract::*;
@@ -54,40 +54,11 @@ fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
     move |store| store.answering(method, |answer: &mut Result<bool, StoreError>| *answer = Ok(true))
 }
 
-fn returns_success(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
-    move |store| store.answering(method, |answer: &mut Result<(), StoreError>| *answer = Ok(()))
-}
-
 wrong_stores! {
     it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
     it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
     it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
     it_replaces_a_root_key_twice: returns_true("replace_root_key") => key::root_key_is_replaced_once;
-    it_enrols_every_confirmation: returns_success("confirm_enrolment")
-        => invitation::parallel_confirmations_create_one_account;
-    it_re_enrols_every_confirmation: returns_success("confirm_enrolment")
-        => re_enrolment::parallel_confirmations_re_enrol_once;
-    it_invites_everybody: returns_success("create_invitation") => invitation::parallel_invitations_of_one_address_create_one;
-    it_assigns_an_address_twice: returns_success("create_account")
-        => account::parallel_creations_of_one_address_create_one;
-    it_changes_an_account_twice: returns_success("change_account")
-        => account_change::parallel_changes_of_one_version_apply_once;
-    its_pages_of_accounts_restart: |store: Wrong| {
-        let pages = Mutex::new(0);
-        store.altered(move |query: &mut List<(OrganizationId, AccountId)>| {
-            let mut pages = pages.lock().unwrap();
-            *pages += 1; // not for ever, because the case must end
-            if *pages < 8 {
-                query.after = None;
-            }
-        })
-    } => account::accounts_are_listed_by_organization_newest_first;
-    it_lists_the_accounts_of_all: |store: Wrong| {
-        store.altered(|query: &mut List<(OrganizationId, AccountId)>| {
-            query.of = Scope::All;
-            query.principal = Principal::Operator;
-        })
-    } => authority::session_lists_only_its_organization;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_row_key;

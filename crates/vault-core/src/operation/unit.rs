@@ -72,6 +72,18 @@ impl<'t> Unit<'t> {
         self.digester
     }
 
+    /// Checks that values were sealed and signed with the active instance key, which stays active until the transaction ends.
+    ///
+    /// # Errors
+    /// [`Refusal::Contended`] if another key is active.
+    pub(crate) async fn require_current(&self, keys: impl IntoIterator<Item = KeyId> + Send) -> Result<(), Failure> {
+        let keys: Vec<KeyId> = keys.into_iter().collect();
+        match self.rows.active_instance_key().await? {
+            Some(active) if keys.iter().any(|key| *key != active) => Err(Refusal::Contended.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that a row was signed with the active instance key, which stays active until the transaction ends. A vault
     /// without an instance has no key to compare with.
     ///

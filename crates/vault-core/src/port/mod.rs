@@ -5,7 +5,6 @@
 //! error is a failure. No transaction handle is passed through a port, except the [`Rows`] of an
 //! [operation](crate::operation), which the store opens and ends.
 
-mod account;
 mod audit;
 mod credential;
 mod environment;
@@ -15,7 +14,6 @@ mod federation_key;
 mod hashing;
 mod inspection;
 mod instance_rotation;
-mod invitation;
 mod issuer;
 mod key;
 mod maintenance;
@@ -31,7 +29,6 @@ mod sealing;
 mod token;
 mod vending;
 
-pub use account::*;
 pub use audit::*;
 pub use credential::*;
 pub use environment::*;
@@ -41,7 +38,6 @@ pub use federation_key::*;
 pub use hashing::*;
 pub use inspection::*;
 pub use instance_rotation::*;
-pub use invitation::*;
 pub use issuer::*;
 pub use key::*;
 pub use maintenance::*;

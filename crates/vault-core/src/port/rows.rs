@@ -4,7 +4,7 @@
 //! polled. SQLite and memory return a completed future.
 
 use super::{Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions};
-use crate::account::{OwnAccount, SignedAccount};
+use crate::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::credential::{
@@ -16,6 +16,7 @@ use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
 use crate::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
+use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use crate::login::ReservedAccount;
 use crate::namespace::Namespace;
@@ -182,6 +183,42 @@ pub trait AccountRows: Send + Sync {
     /// Stores the fields that the MAC of an account covers, and the MAC, unless the audit log records a newer version.
     fn sign_account(&self, signed: &SignedAccount, digest: &RowMac) -> Reply<'_, ()>;
 
+    /// Reads an account with the results of its logins and the expiry of its open invitation, as at `now`.
+    fn found_account(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, Option<Account>>;
+
+    /// Reads a page of accounts as [`AccountRows::found_account`] does, of one organization or of all, ordered by organization
+    /// and within it newest first.
+    fn listed_accounts(
+        &self,
+        of: Option<OrganizationId>,
+        after: Option<AccountPlace>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Reply<'_, Vec<Account>>;
+
+    /// Counts the accounts of an organization, and the invitations that create one.
+    fn count_accounts(&self, organization: OrganizationId) -> Reply<'_, i64>;
+
+    /// Reads the accounts of an organization whose roles permit to manage accounts, whatever their state.
+    fn admins(&self, organization: OrganizationId) -> Reply<'_, Vec<AccountRights>>;
+
+    /// Makes an address lead to an account. Returns `false` if it leads to one already. Until it is removed or the transaction
+    /// ends, other transactions wait to do the same.
+    fn enter_address(&self, address: &LookupDigests, place: AccountPlace) -> Reply<'_, bool>;
+
+    /// Removes the addresses that lead to an account.
+    fn leave_address(&self, place: AccountPlace) -> Reply<'_, ()>;
+
+    /// Inserts an account, except its address.
+    fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()>;
+
+    /// Removes an account with everything that belongs to it, except sessions and invitations.
+    fn remove_account(&self, place: AccountPlace) -> Reply<'_, ()>;
+
+    /// Overwrites password and TOTP secret with zeros of the same length, so that a login reads as much as before, deletes the
+    /// recovery codes, and resets wrong passcodes and the last step.
+    fn erase_secrets(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, ()>;
+
     /// Stores a sealed password.
     fn set_password(&self, place: AccountPlace, password: &Blob) -> Reply<'_, ()>;
 
@@ -216,6 +253,53 @@ pub trait AccountRows: Send + Sync {
     fn leave_notice(&self, place: AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()>;
 }
 
+/// Invitations and the drafts of enrolments. What is read in a transaction that writes stays unchanged until it ends.
+pub trait InvitationRows: Send + Sync {
+    /// Reads an invitation.
+    fn invitation(&self, place: AccountPlace) -> Reply<'_, Option<StoredInvitation>>;
+
+    /// Reads an organization's invitation of an address.
+    fn invitation_of(
+        &self,
+        address: &LookupDigests,
+        organization: OrganizationId,
+    ) -> Reply<'_, Option<StoredInvitation>>;
+
+    /// Returns the invitations of an address in all organizations.
+    fn invitations_of(&self, address: &LookupDigests) -> Reply<'_, Vec<AccountPlace>>;
+
+    /// Reads the invitation of an enrolment code.
+    fn invitation_by_code(&self, code: &Digest) -> Reply<'_, Option<StoredInvitation>>;
+
+    /// Reads a page of invitations that create an account and are open at `now`, in the order of
+    /// [`AccountRows::listed_accounts`].
+    fn listed_invitations(
+        &self,
+        of: Option<OrganizationId>,
+        after: Option<AccountPlace>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Reply<'_, Vec<StoredInvitation>>;
+
+    /// Makes an address lead to an invitation. Returns `false` if it leads to one of the organization already.
+    fn enter_invited(&self, address: &LookupDigests, place: AccountPlace) -> Reply<'_, bool>;
+
+    /// Inserts an invitation with its code.
+    fn insert_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
+
+    /// Stores the rights and the MAC of an invitation.
+    fn update_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
+
+    /// Removes an invitation with its code, its address and its draft.
+    fn remove_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
+
+    /// Reads the draft of an enrolment.
+    fn draft(&self, place: AccountPlace) -> Reply<'_, Option<EnrolmentDraft>>;
+
+    /// Stores the draft of an enrolment, in place of an earlier one.
+    fn put_draft(&self, place: AccountPlace, draft: &EnrolmentDraft) -> Reply<'_, ()>;
+}
+
 /// Throttle buckets, known networks, and results of logins.
 pub trait LoginRows: Send + Sync {
     /// Reads an account with its secrets, without a number of attempts, and the state of its organization. `None` if it
@@ -224,6 +308,9 @@ pub trait LoginRows: Send + Sync {
 
     /// Locks the bucket of a network and the shared one, or all. `None` if the account does not exist.
     fn lock_buckets(&self, place: AccountPlace, network: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>>;
+
+    /// Empties all buckets of an account, which ends its lockouts.
+    fn reset_buckets(&self, place: AccountPlace) -> Reply<'_, ()>;
 
     /// Stores the counter of a bucket that exists.
     fn set_bucket(&self, place: AccountPlace, key: &BucketKey, counter: ThrottleCounter) -> Reply<'_, ()>;
@@ -305,6 +392,9 @@ pub trait SessionRows: Send + Sync {
 
     /// Inserts a session of an account.
     fn insert_session(&self, place: AccountPlace, session: &NewSession) -> Reply<'_, ()>;
+
+    /// Removes all sessions of an account.
+    fn end_account_sessions(&self, place: AccountPlace) -> Reply<'_, ()>;
 
     /// Removes all sessions of an account but one.
     fn end_other_sessions(&self, place: AccountPlace, kept: SessionId) -> Reply<'_, ()>;
@@ -546,6 +636,7 @@ pub trait Rows:
     EntityRows
     + AuthorityRows
     + AccountRows
+    + InvitationRows
     + LoginRows
     + DecoyRows
     + SessionRows

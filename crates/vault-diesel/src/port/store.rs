@@ -7,16 +7,13 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AccountStore, AuditLog, AuditTrail, EventSink, InspectionStore, KeyRepository, OperatorStore, RotationStore,
-    RowStore, StoreError,
+    AuditLog, AuditTrail, EventSink, InspectionStore, KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
 /// All ports of one store.
 #[derive(Clone)]
 pub struct StorePorts {
-    /// Accounts, invitations, logins and sessions.
-    pub accounts: Arc<dyn AccountStore>,
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
     /// Appending to the audit log.
@@ -137,7 +134,6 @@ impl Store {
 impl StorePorts {
     fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
         Self {
-            accounts: store.clone(),
             keys: store.clone(),
             audit: store.clone(),
             trail: store.clone(),

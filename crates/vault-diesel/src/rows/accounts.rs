@@ -1,21 +1,112 @@
 //! Accounts.
 
-use super::{TxRows, several, then};
-use crate::db::{self, Unlocked, Update, locked};
-use crate::schema::{accounts, recovery_codes};
+pub(crate) mod directory;
+pub(crate) mod listing;
+mod notices;
+pub(crate) mod pending_seed;
+mod recovery_codes;
+pub(crate) mod row;
+
+use self::notices::notices_of;
+use self::recovery_codes::recovery_codes_of;
+use self::row::{SignedRow, TABLE, account_of, sign};
+use super::logins::{self, SHARED_CLASS, classes_of, logins_of};
+use super::{TxRows, entity_of, several, then};
+use crate::db::{self, Tx, Unlocked, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{
+    account_logins, accounts, attempt_classes, idempotency_keys, invitations, recovery_codes as codes,
+};
 use crate::stored::{AnyId, CodeColumns, StoredId as _};
-use crate::transaction::account::recovery_codes::recovery_codes_of;
-use crate::transaction::account::row::{SignedRow, TABLE, account_of, sign};
-use crate::transaction::account::{change, directory, notices, pending_seed, recovery_codes as codes};
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
-use vault_core::account::{OwnAccount, SignedAccount};
+use vault_core::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
 use vault_core::digest::{Digest, LookupDigests, RowMac};
+use vault_core::entity::Kind;
+use vault_core::id::OrganizationId;
 use vault_core::notice::NoticeCode;
 use vault_core::operation::Access;
 use vault_core::passcode::{PendingSeed, TimeStep};
 use vault_core::port::{AccountPlace, AccountRows, Reply};
+use vault_core::role::{Action, Role};
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
+
+async fn insert(tx: &Tx<'_>, new: &NewAccount) -> Result<(), Failure> {
+    let SignedAccount { grant, version, sessions, .. } = &new.signed;
+    let (organization, account) = (grant.organization.stored(), grant.account.stored());
+    let row = diesel::insert_into(accounts::table).values((
+        accounts::organization_id.eq(organization),
+        accounts::id.eq(account),
+        accounts::email.eq(grant.email.as_str()),
+        accounts::role.eq(grant.role.as_str()),
+        accounts::state.eq(grant.state.as_str()),
+        accounts::grant_digest.eq(new.digest.code.as_bytes().as_slice()),
+        accounts::grant_key_id.eq(new.digest.key.stored()),
+        accounts::version.eq(version),
+        accounts::password.eq(new.password.blob.as_bytes()),
+        accounts::password_id.eq(new.signed.password.stored()),
+        accounts::seed_id.eq(new.seed.id.stored()),
+        accounts::sessions_since.eq(sessions.since),
+        accounts::kept_session.eq(sessions.kept.stored()),
+        accounts::seed.eq(new.seed.blob.as_bytes()),
+        accounts::created_at.eq(new.created_at.as_millis()),
+        accounts::passcode_enrolled_at.eq(new.created_at.as_millis()),
+    ));
+    tx.execute(row).await?;
+    let logins = diesel::insert_into(account_logins::table).values((
+        account_logins::organization_id.eq(organization),
+        account_logins::account_id.eq(account),
+        account_logins::last_step.eq(new.last_step.0),
+        account_logins::wrong_passcodes.eq(0),
+    ));
+    tx.execute(logins).await?;
+    let shared_bucket = diesel::insert_into(attempt_classes::table).values((
+        attempt_classes::organization_id.eq(organization),
+        attempt_classes::account_id.eq(account),
+        attempt_classes::network.eq(SHARED_CLASS),
+        attempt_classes::attempts.eq(0),
+    ));
+    tx.execute(shared_bucket).await?;
+    recovery_codes::insert(tx, grant.organization, grant.account, &new.recovery_codes).await
+}
+
+/// Stores a TOTP secret, whose steps up to `last_step` are used, and resets wrong passcodes.
+async fn enrol_seed(
+    tx: &Tx<'_>,
+    (organization, account): AccountPlace,
+    seed: &SealedSeed,
+    last_step: TimeStep,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let (organization, account) = (organization.stored(), account.stored());
+    let row = diesel::update(account_of(organization, account))
+        .set((accounts::seed.eq(seed.blob.as_bytes()), accounts::passcode_enrolled_at.eq(now.as_millis())));
+    tx.execute(row).await?;
+    let logins = diesel::update(logins_of(organization, account)).set((
+        account_logins::last_step.eq(last_step.0),
+        account_logins::wrong_passcodes.eq(0),
+        account_logins::wrong_at.eq(None::<i64>),
+    ));
+    tx.execute(logins).await?;
+    Ok(())
+}
+
+async fn remove(tx: &Tx<'_>, (of, id): AccountPlace) -> Result<(), Failure> {
+    let (organization, account) = (of.stored(), id.stored());
+    directory::remove(tx, of, id).await?;
+    tx.execute(diesel::delete(notices_of(organization, account))).await?;
+    tx.execute(diesel::delete(entity_of(organization, Kind::SetAside.as_str(), account))).await?;
+    tx.execute(diesel::delete(recovery_codes_of(organization, account))).await?;
+    logins::lock_all(tx, of, id).await?;
+    tx.execute(diesel::delete(classes_of(organization, account))).await?;
+    tx.execute(diesel::delete(logins_of(organization, account))).await?;
+    let idempotency_keys = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization))
+        .filter(idempotency_keys::account_id.eq(account));
+    tx.execute(diesel::delete(idempotency_keys)).await?;
+    tx.execute(diesel::delete(account_of(organization, account))).await?;
+    Ok(())
+}
 
 impl AccountRows for TxRows<'_> {
     fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>> {
@@ -56,6 +147,73 @@ impl AccountRows for TxRows<'_> {
         several(async move { sign(&self.tx, &signed, &digest).await })
     }
 
+    fn found_account(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, Option<Account>> {
+        several(async move { listing::find(&self.tx, place, now).await })
+    }
+
+    fn listed_accounts(
+        &self,
+        of: Option<OrganizationId>,
+        after: Option<AccountPlace>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Reply<'_, Vec<Account>> {
+        several(async move { listing::list(&self.tx, of, after, limit, now).await })
+    }
+
+    fn count_accounts(&self, organization: OrganizationId) -> Reply<'_, i64> {
+        several(async move {
+            let accounts = accounts::table.filter(accounts::organization_id.eq(organization.stored()));
+            let accounts: i64 = self.tx.one(accounts.count()).await?;
+            let invited = invitations::table
+                .filter(invitations::organization_id.eq(organization.stored()))
+                .filter(invitations::state.is_null());
+            let invited: i64 = self.tx.one(invited.count()).await?;
+            Ok(accounts + invited)
+        })
+    }
+
+    fn admins(&self, organization: OrganizationId) -> Reply<'_, Vec<AccountRights>> {
+        let managing = Role::ALL.into_iter().filter(|role| role.permits(Action::ManageAccounts)).map(Role::as_str);
+        let rows = accounts::table
+            .filter(accounts::organization_id.eq(organization.stored()))
+            .filter(accounts::role.eq_any(managing.collect::<Vec<&str>>()))
+            .order(accounts::id)
+            .select(SignedRow::as_select());
+        then(self.tx.load(rows), |rows: Vec<SignedRow>| rows.into_iter().map(|row| Ok(row.decode()?.grant)).collect())
+    }
+
+    fn enter_address(&self, address: &LookupDigests, (organization, account): AccountPlace) -> Reply<'_, bool> {
+        let address = address.clone();
+        several(async move { directory::enter(&self.tx, &address, organization, account).await })
+    }
+
+    fn leave_address(&self, (organization, account): AccountPlace) -> Reply<'_, ()> {
+        several(async move { directory::remove(&self.tx, organization, account).await })
+    }
+
+    fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()> {
+        let new = new.clone();
+        several(async move { insert(&self.tx, &new).await })
+    }
+
+    fn remove_account(&self, place: AccountPlace) -> Reply<'_, ()> {
+        several(async move { remove(&self.tx, place).await })
+    }
+
+    fn erase_secrets(&self, place @ (organization, account): AccountPlace, now: Timestamp) -> Reply<'_, ()> {
+        several(async move {
+            let row = account_of(organization.stored(), account.stored());
+            let lengths = row.select((accounts::password, accounts::seed));
+            let (password, seed): (Vec<u8>, Vec<u8>) = self.tx.one(lengths).await?;
+            let erased = SealedSeed { id: SignedAccount::NO_SEED, blob: Blob::from_bytes(vec![0; seed.len()]) };
+            enrol_seed(&self.tx, place, &erased, TimeStep::NONE, now).await?;
+            recovery_codes::replace(&self.tx, organization, account, &[]).await?;
+            self.tx.execute(diesel::update(row).set(accounts::password.eq(vec![0; password.len()]))).await?;
+            Ok(())
+        })
+    }
+
     fn set_password(&self, place: AccountPlace, password: &Blob) -> Reply<'_, ()> {
         let row = diesel::update(account_of(place.0.stored(), place.1.stored()));
         then(self.tx.execute(row.set(accounts::password.eq(password.as_bytes()))), |_| Ok(()))
@@ -68,7 +226,7 @@ impl AccountRows for TxRows<'_> {
 
     fn enrol_seed(&self, place: AccountPlace, seed: &SealedSeed, last_step: TimeStep, now: Timestamp) -> Reply<'_, ()> {
         let seed = seed.clone();
-        several(async move { change::set_seed(&self.tx, place, &seed, last_step, now).await })
+        several(async move { enrol_seed(&self.tx, place, &seed, last_step, now).await })
     }
 
     fn put_pending_seed(&self, (organization, account): AccountPlace, pending: &PendingSeed) -> Reply<'_, ()> {
@@ -90,20 +248,20 @@ impl AccountRows for TxRows<'_> {
 
     fn lock_recovery_code(&self, (organization, account): AccountPlace, code: &Digest) -> Reply<'_, bool> {
         let row = recovery_codes_of(organization.stored(), account.stored())
-            .filter(recovery_codes::code.eq(code.as_bytes().as_slice()))
-            .select(recovery_codes::account_id);
+            .filter(codes::code.eq(code.as_bytes().as_slice()))
+            .select(codes::account_id);
         then(self.tx.first::<AnyId, _>(locked(row, Update)), |row| Ok(row.is_some()))
     }
 
     fn remove_recovery_code(&self, (organization, account): AccountPlace, code: &Digest) -> Reply<'_, ()> {
         let own = recovery_codes_of(organization.stored(), account.stored());
-        let code = own.filter(recovery_codes::code.eq(code.as_bytes().as_slice()));
+        let code = own.filter(codes::code.eq(code.as_bytes().as_slice()));
         then(self.tx.execute(diesel::delete(code)), |_| Ok(()))
     }
 
     fn replace_recovery_codes(&self, (organization, account): AccountPlace, new: &[Digest]) -> Reply<'_, ()> {
         let new = new.to_vec();
-        several(async move { codes::replace(&self.tx, organization, account, &new).await })
+        several(async move { recovery_codes::replace(&self.tx, organization, account, &new).await })
     }
 
     fn leave_notice(&self, (organization, account): AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()> {

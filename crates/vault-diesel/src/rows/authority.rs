@@ -1,11 +1,11 @@
 //! Facts that authorize principals.
 
+use super::accounts::directory;
+use super::accounts::row::account_of;
 use super::{TxRows, several, then};
 use crate::db::{Share, Unlocked};
 use crate::schema::accounts;
 use crate::stored::{Column, StoredId as _};
-use crate::transaction::account::directory;
-use crate::transaction::account::row::account_of;
 use crate::transaction::authorize::{facts, state_of};
 use diesel::QueryDsl as _;
 use vault_core::account::AccountState;

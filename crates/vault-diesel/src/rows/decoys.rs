@@ -1,13 +1,13 @@
 //! Rows that attempts on unknown addresses read and write instead of those of an account. Each method executes the same number of
 //! statements, columns and locks as for the row of an account.
 
+use super::accounts::row::{SignedRow, TABLE as ACCOUNTS};
 use super::logins::FoundRow;
 use super::{TxRows, then};
 use crate::db::{Reply as SqlReply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{decoy_accounts, decoys};
 use crate::stored::CodeColumns;
-use crate::transaction::account::row::{SignedRow, TABLE as ACCOUNTS};
 use diesel::dsl::auto_type;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
 use vault_core::audit::SealedAuditRecord;

@@ -1,12 +1,12 @@
 //! Throttle buckets, known networks, and results of logins.
 
+use super::accounts::listing::wrong_passcodes;
+use super::accounts::row::{SignedRow, TABLE as ACCOUNTS, account_of};
 use super::{TxRows, several, then};
 use crate::db::{Db, Reply as SqlReply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, known_networks, lookups};
 use crate::stored::{AnyId, CodeColumns, Column, IdBytes, StoredId as _};
-use crate::transaction::account::lookup::wrong_passcodes;
-use crate::transaction::account::row::{SignedRow, TABLE as ACCOUNTS, account_of};
 use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable,
@@ -107,7 +107,7 @@ impl FoundRow {
 
 /// Locks the buckets of an account before they are changed or removed together. Login attempts lock them in this order, and a
 /// statement that changes several rows locks them in any order.
-pub(crate) async fn lock_all(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
+pub(super) async fn lock_all(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
     let buckets = classes_of(organization.stored(), account.stored())
         .order(attempt_classes::network)
         .select(attempt_classes::account_id);
@@ -126,7 +126,7 @@ pub(crate) async fn lock_all_of_organization(tx: &Tx<'_>, organization: Organiza
 }
 
 /// Empties the buckets of an account, which ends its lockouts.
-pub(crate) async fn reset_all(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
+async fn reset_all(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
     lock_all(tx, organization, account).await?;
     let emptied = diesel::update(classes_of(organization.stored(), account.stored()))
         .set((attempt_classes::attempts.eq(0), attempt_classes::latest.eq(None::<i64>)));
@@ -203,6 +203,10 @@ impl LoginRows for TxRows<'_> {
     fn lock_buckets(&self, place: AccountPlace, network: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>> {
         let network = network.copied();
         several(async move { lock_buckets(&self.tx, place, network).await })
+    }
+
+    fn reset_buckets(&self, (organization, account): AccountPlace) -> Reply<'_, ()> {
+        several(async move { reset_all(&self.tx, organization, account).await })
     }
 
     fn set_bucket(&self, place: AccountPlace, key: &BucketKey, counter: ThrottleCounter) -> Reply<'_, ()> {

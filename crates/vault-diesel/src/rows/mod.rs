@@ -1,6 +1,6 @@
 //! The rows of operations, for both databases.
 
-mod accounts;
+pub(crate) mod accounts;
 mod activations;
 mod authority;
 mod counters;
@@ -9,6 +9,7 @@ mod decoys;
 mod deliveries;
 mod entities;
 mod events;
+pub(crate) mod invitations;
 mod kept;
 pub(crate) mod logins;
 mod namespaces;

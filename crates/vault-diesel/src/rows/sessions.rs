@@ -15,7 +15,7 @@ use vault_core::session::{NewSession, SessionUse, StoredSession};
 use vault_core::time::Timestamp;
 
 #[auto_type(no_type_alias)]
-pub(crate) fn sessions_of(organization: IdBytes, account: IdBytes) -> _ {
+fn sessions_of(organization: IdBytes, account: IdBytes) -> _ {
     sessions::table.filter(sessions::organization_id.eq(organization)).filter(narrow(sessions::account_id.eq(account)))
 }
 
@@ -70,6 +70,10 @@ impl SessionRows for TxRows<'_> {
             sessions::last_used_at.eq(session.created_at.as_millis()),
         ));
         then(self.tx.execute(new), |_| Ok(()))
+    }
+
+    fn end_account_sessions(&self, (organization, account): AccountPlace) -> Reply<'_, ()> {
+        then(self.tx.execute(diesel::delete(sessions_of(organization.stored(), account.stored()))), |_| Ok(()))
     }
 
     fn end_other_sessions(&self, (organization, account): AccountPlace, kept: SessionId) -> Reply<'_, ()> {

@@ -1,9 +1,9 @@
 //! Authorization: checks that the principal may perform an operation, first and inside the operation's transaction.
 
-use crate::db::{Lock, Share, Tx, Unlocked, locked};
+use crate::db::{Lock, Tx, Unlocked, locked};
 use crate::failure::Failure;
 use crate::schema::{accounts, lookups, organizations, sessions};
-use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
+use crate::stored::{Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::result::QueryResult;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -137,28 +137,6 @@ pub(crate) async fn authorize_session(tx: &Tx<'_>, session: &SessionPrincipal, n
     authorize_by(session, facts, now)
 }
 
-/// Authorizes a principal for a transaction that writes, and locks the facts: they stay unchanged until it ends.
-pub(crate) async fn authorize_and_lock(tx: &Tx<'_>, principal: &Principal, now: Timestamp) -> Result<(), Failure> {
-    match principal {
-        Principal::Operator => Ok(()),
-        Principal::Session(session) => authorize_and_lock_session(tx, session, now).await,
-        Principal::Embedder(embedder) => match lock_organization(tx, embedder.organization).await? {
-            true => Ok(()),
-            false => Err(Denial::OrganizationDisabled.into()),
-        },
-    }
-}
-
-/// Authorizes a session for a transaction that writes, like [`authorize_and_lock`].
-pub(crate) async fn authorize_and_lock_session(
-    tx: &Tx<'_>,
-    session: &SessionPrincipal,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let facts = load_facts(tx, session, Share).await?;
-    authorize_by(session, facts, now)
-}
-
 fn active(
     session: &SessionPrincipal,
     (role, state, since, kept): AccountColumns,
@@ -167,19 +145,6 @@ fn active(
     let state = state.decode("accounts", &session.account, "state")?;
     let kept = kept.decode("accounts", &session.account, "kept_session")?;
     Ok((state == AccountState::Active).then_some((role, ValidSessions { since, kept })))
-}
-
-/// Locks an organization. Returns whether it is active, which it then stays until the transaction ends.
-pub(crate) async fn lock_organization(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
-    let state = state_of(organization.stored());
-    let state = tx.first(locked(state, Share)).await?;
-    is_active_organization(organization, state)
-}
-
-/// Locks an organization, whatever its state. Returns whether it exists, which it then does until the transaction ends.
-pub(crate) async fn lock_existing_organization(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
-    let row = organization_of(organization.stored()).select(organizations::id);
-    Ok(tx.first::<AnyId, _>(locked(row, Share)).await?.is_some())
 }
 
 fn require_active(id: OrganizationId, state: Option<Column<OrganizationState>>) -> Result<(), Failure> {

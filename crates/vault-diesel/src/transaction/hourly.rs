@@ -10,9 +10,6 @@ use vault_core::hourly::HourlyLimit;
 use vault_core::id::OrganizationId;
 use vault_core::time::Timestamp;
 
-/// The subject of addresses that are already in use.
-pub(crate) const ADDRESS_CONFLICTS: &str = "address conflicts";
-
 #[auto_type(no_type_alias)]
 fn row_of<'a>(organization: IdBytes, subject: &'a str) -> _ {
     hourly_counts::table

@@ -8,7 +8,6 @@
 //! (likewise), organization key, invitation, integrations (by id); then what belongs to the account, the invitation or the
 //! integration.
 
-pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod authorize;
 pub(crate) mod credential;
@@ -55,8 +54,7 @@ pub(crate) trait Transaction: Send + Sync + 'static {
     /// Authorizes, decides and writes. It commits if it records something; otherwise what it wrote is rolled back.
     ///
     /// # Errors
-    /// [`Failure::Denied`] and [`Failure::Refused`] are what a rule decided. They commit only what
-    /// [`AuditRecorder::record_refusal`] recorded.
+    /// [`Failure::Denied`] and [`Failure::Refused`] are what a rule decided. They commit nothing.
     fn run(
         &self,
         tx: &Tx<'_>,
@@ -70,7 +68,7 @@ async fn run_in<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Ended<Result<T:
     let outcome = transaction.run(tx, &mut audit).await;
     let commits = match &outcome {
         Ok(_) => audit.commits(),
-        Err(Failure::Denied(_) | Failure::Refused(_)) => audit.commits_refusal(),
+        Err(Failure::Denied(_) | Failure::Refused(_)) => false,
         Err(_) => return outcome.map(|outcome| (Ok(outcome), End::RollBack)),
     };
     let end = match (commits, tx.has_written()) {
@@ -123,7 +121,6 @@ mod tests {
             (false, false, false, End::Unchanged),
             (false, false, true, End::Unchanged),
             (true, false, true, End::RollBack),
-            // Only `record_refusal` commits what a refused transaction wrote.
             (true, true, true, End::RollBack),
         ] {
             let mut connection = SqliteConnection::establish(":memory:").unwrap();

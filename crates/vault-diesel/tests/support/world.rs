@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vault_core::account::{AccountRights, AccountState, SignedAccount};
+use vault_core::account::{AccountRights, AccountState, CreateAccount, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
@@ -19,7 +19,7 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountRepository, CreateAccount, KeyedDigester, RowStore, StoredCredential, StoredMetadata};
+use vault_core::port::{KeyedDigester, RowStore, StoredCredential, StoredMetadata};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
@@ -80,7 +80,7 @@ impl World {
     /// Creates the world with this number. Worlds with different numbers share nothing.
     pub(crate) async fn make<S>(shared: &Arc<S>, number: u64) -> Self
     where
-        S: RowStore + AccountRepository + 'static,
+        S: RowStore + 'static,
     {
         let first = number << 32;
         let world = Self {
@@ -116,7 +116,7 @@ impl World {
     /// Creates another account and logs it in.
     pub(crate) async fn member<S>(&self, store: &Arc<S>, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + RowStore + 'static,
+        S: RowStore + 'static,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, self.next()).await;
@@ -126,7 +126,7 @@ impl World {
     /// Creates another account with the address of `number`.
     pub(crate) async fn account_at<S>(&self, store: &Arc<S>, number: u64, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + RowStore + 'static,
+        S: RowStore + 'static,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, number).await;
@@ -135,7 +135,7 @@ impl World {
 
     async fn enter<S>(&self, store: &Arc<S>, account: AccountId, session: SessionId, role: Role, number: u64)
     where
-        S: AccountRepository + RowStore + 'static,
+        S: RowStore + 'static,
     {
         let grant = AccountRights {
             account,
@@ -146,21 +146,14 @@ impl World {
         };
         let payload = CreateAccount {
             signed: SignedAccount::new(grant.clone(), PASSWORD, seed(account)),
-            digest: row_code(1),
             address: address(number).into(),
             password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
             seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],
         };
-        store.create_account(self.by_operator(AuditAction::AccountCreated, payload)).await.unwrap();
+        self.operate(store, &Principal::Operator, payload).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
         assert_eq!(self.finish(store, login).await.unwrap(), AttemptOutcome::Completed);
-    }
-
-    /// Wraps an operator's command.
-    pub(crate) fn by_operator<A>(&self, action: AuditAction, payload: A) -> Command<A> {
-        let audit = self.audit(Actor::Operator, action, Subject::Vault);
-        Command { principal: Principal::Operator, now: self.now(), audit, payload }
     }
 
     /// Returns the login of an account of this world.

@@ -1,15 +1,14 @@
-//! Cases of [`AccountRepository`](vault_core::port::AccountRepository): creating, finding and reading accounts.
+//! Cases of creating, finding and reading accounts.
 
 use super::ContractStore;
 use super::tools::{Settled as _, address, race};
 use super::world::World;
 use crate::crypto::FakeDigester;
-use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::port::{IdGenerator, List};
+use vault_core::port::IdGenerator;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 
@@ -18,7 +17,7 @@ pub async fn account_is_found_as_created(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
     assert_eq!(world.account(holder.address).await, None);
-    let outcome = world.store.create_account(world.create_account(&holder)).await.decided();
+    let outcome = world.run(world.create_account(&holder)).await.decided();
     assert_eq!(outcome, Ok(()));
 
     let found = world.read(&holder).await;
@@ -43,7 +42,7 @@ pub async fn address_belongs_to_one_account(suite: &dyn ContractStore) {
         let mut second = elsewhere.new_holder(Role::Admin);
         second.address = holder.address;
         let audited = elsewhere.audited(AuditAction::AccountCreated).await;
-        let outcome = elsewhere.store.create_account(elsewhere.create_account(&second)).await.decided();
+        let outcome = elsewhere.run(elsewhere.create_account(&second)).await.decided();
         assert_eq!(outcome, Err(Refusal::AddressTaken));
         assert_eq!(elsewhere.audited(AuditAction::AccountCreated).await, audited);
     }
@@ -59,8 +58,8 @@ pub async fn parallel_creations_of_one_address_create_one(suite: &dyn ContractSt
         let world = if index % 2 == 0 { &world } else { &other };
         let mut holder = world.new_holder(Role::Editor);
         holder.address = wanted;
-        let (store, command) = (Arc::clone(&world.store), world.create_account(&holder));
-        async move { store.create_account(command).await.decided() }
+        let creating = world.running_by(world.create_account(&holder));
+        async move { creating.await.decided() }
     }))
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(())).count(), 1);
@@ -81,11 +80,9 @@ pub async fn account_requires_organization(suite: &dyn ContractStore) {
     let mut holder = world.new_holder(Role::Admin);
     let at_home = holder.clone();
     holder.signed.grant.organization = nowhere;
-    let mut command = world.create_account(&holder);
-    command.audit = world.audit_in(nowhere, AuditAction::AccountCreated);
-    assert_eq!(world.store.create_account(command).await.decided(), Err(Refusal::NoOrganization));
+    assert_eq!(world.run(world.create_account(&holder)).await.decided(), Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nowhere, AuditAction::AccountCreated).await, 0);
-    let outcome = world.store.create_account(world.create_account(&at_home)).await.decided();
+    let outcome = world.run(world.create_account(&at_home)).await.decided();
     assert_eq!(outcome, Ok(()));
 }
 
@@ -115,8 +112,9 @@ pub async fn accounts_are_listed_by_organization_newest_first(suite: &dyn Contra
             let place = |last: &ListedAccount| (last.grant.organization, last.grant.account);
             let after = paged.last().map(place);
             let limit = if scope == Scope::All { 1_000 } else { 4 };
-            let query = List { after, limit, ..world.list_accounts(Principal::Operator, scope) };
-            let page = world.store.list_accounts(query).await.unwrap();
+            let mut query = world.list_accounts(Principal::Operator, scope);
+            (query.payload.after, query.payload.limit) = (after, limit);
+            let page = world.run(query).await.unwrap();
             let is_last = page.len() < limit;
             paged.extend(page);
             if is_last {

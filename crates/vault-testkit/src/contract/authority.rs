@@ -2,15 +2,14 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{Settled, race};
+use super::tools::{By, Settled, race};
 use super::world::{Holder, Wanted, World};
-use std::sync::Arc;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountKey, AccountState, ChangeAccount, FoundAccount};
 use vault_core::audit::AuditAction;
-use vault_core::port::{AccountChange, AccountKey, ChangeAccount, Find, FoundAccount};
+
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::{Command, ErrorKind, Refusal};
+use vault_core::{ErrorKind, Refusal};
 
 /// A session finds and lists only accounts of its own organization.
 pub async fn session_lists_only_its_organization(suite: &dyn ContractStore) {
@@ -34,17 +33,18 @@ pub async fn session_lists_only_its_organization(suite: &dyn ContractStore) {
     }
     // An operator who names an organization finds no account of another.
     for key in [by_address, by_id] {
-        let confined = Find { of: Scope::One(world.organization), ..world.look_for(Principal::Operator, key) };
-        assert_eq!(world.store.find_account(confined).await.unwrap(), None);
+        let mut confined = world.look_for(Principal::Operator, key);
+        confined.payload.scope = Scope::One(world.organization);
+        assert_eq!(world.run(confined).await.unwrap(), None);
     }
     let (invitation, _) = world.invited(Role::Editor).await;
     let own = world.list_accounts(authority.clone(), Scope::One(world.organization));
-    let listed = world.store.list_accounts(own).await.unwrap();
+    let listed = world.run(own).await.unwrap();
     assert_eq!(listed, world.accounts(Some(world.organization)).await);
     assert_eq!(listed.len(), 3);
     for beyond in [Scope::All, Scope::One(other.organization)] {
         let query = world.list_accounts(authority.clone(), beyond);
-        assert_eq!(world.store.list_accounts(query).await.settled(), Err(Denial::InsufficientRole));
+        assert_eq!(world.run(query).await.settled(), Err(Denial::InsufficientRole));
     }
     let invited = listed.iter().find(|account| account.grant.account == invitation.grant.account).unwrap();
     assert_eq!(invited.grant.state, AccountState::Invited);
@@ -61,10 +61,10 @@ pub async fn ended_session_cannot_administer(suite: &dyn ContractStore) {
     let nonexistent = AccountKey::Id(world.organization, vault_core::id::AccountId::from_bytes([0x55; 16]));
     for key in keys(&colleague).into_iter().chain([nonexistent]) {
         let query = world.look_for(Principal::Session(session.clone()), key);
-        assert_eq!(world.store.find_account(query).await.settled(), Err(refusal));
+        assert_eq!(world.run(query).await.settled(), Err(refusal));
     }
     let query = world.list_accounts(Principal::Session(session.clone()), Scope::One(world.organization));
-    assert_eq!(world.store.list_accounts(query).await.settled(), Err(refusal));
+    assert_eq!(world.run(query).await.settled(), Err(refusal));
     let version = before.signed.version;
     for (version, change) in [
         (version, AccountChange::Delete.into()),
@@ -72,7 +72,7 @@ pub async fn ended_session_cannot_administer(suite: &dyn ContractStore) {
         (version, regrant(&colleague, Role::Admin, AccountState::Active)),
     ] {
         let command = by(&session, world.change_account(&colleague, version, change));
-        assert_eq!(world.store.change_account(command).await.settled(), Err(refusal));
+        assert_eq!(world.run(command).await.settled(), Err(refusal));
     }
     assert_eq!((world.read(&colleague).await, world.audit_length().await), (before, entries));
 }
@@ -86,7 +86,7 @@ pub async fn session_changes_only_its_organization(suite: &dyn ContractStore) {
     let change = async |world: &World<'_>, holder: &Holder, change: Wanted| {
         let holder = &Holder { signed: world.read(holder).await.signed, ..holder.clone() };
         let version = holder.signed.version;
-        world.store.change_account(by(&session, world.change_account(holder, version, change))).await.decided()
+        world.run(by(&session, world.change_account(holder, version, change))).await.decided().map(drop)
     };
     let promotion = regrant(&colleague, Role::Editor, AccountState::Active);
     assert_eq!(change(&world, &colleague, promotion).await, Ok(()));
@@ -118,20 +118,20 @@ pub async fn last_active_admin_cannot_be_removed(suite: &dyn ContractStore) {
     let entries = world.audit_length().await;
     for taking in takings(&world, &admin) {
         let command = by(&session, world.change_account(&admin, version, taking));
-        assert_eq!(world.store.change_account(command).await.decided(), Err(Refusal::LastAdmin));
+        assert_eq!(world.run(command).await.decided().map(drop), Err(Refusal::LastAdmin));
     }
     assert_eq!((world.read(&admin).await.signed.version, world.audit_length().await), (version, entries));
 
     // A change that keeps the admin role is permitted.
     let same = regrant(&admin, Role::Admin, AccountState::Active);
     let command = by(&session, world.change_account(&admin, version, same));
-    world.store.change_account(command).await.unwrap();
+    world.run(command).await.unwrap();
     // With a second admin the first may be removed; an operator may demote even the last.
     let successor = world.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
     let version = world.read(&admin).await.signed.version;
     let command = by(&session, world.change_account(&admin, version, AccountChange::Delete));
-    world.store.change_account(command).await.unwrap();
+    world.run(command).await.unwrap();
     world.change(&successor, regrant(&successor, Role::Viewer, AccountState::Active)).await;
     assert_eq!(world.read(&successor).await.signed.grant.role, Role::Viewer);
 }
@@ -149,8 +149,8 @@ pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn ContractSt
             commands.push(by(session, world.change_account(target, version, change)));
         }
         let outcomes = race(commands.into_iter().map(|command| {
-            let store = Arc::clone(&world.store);
-            async move { store.change_account(command).await.map_err(|error| error.kind()) }
+            let changing = world.running_by(command);
+            async move { changing.await.map(drop).map_err(|error| error.kind()) }
         }))
         .await;
         let changed = outcomes.iter().filter(|outcome| **outcome == Ok(())).count();
@@ -178,8 +178,8 @@ pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn ContractStor
         commands.push(by(&session, world.change_account(&admin, version, resignation)));
     }
     let outcomes = race(commands.into_iter().map(|command| {
-        let store = Arc::clone(&world.store);
-        async move { store.change_account(command).await.map_err(|error| error.kind()) }
+        let changing = world.running_by(command);
+        async move { changing.await.map(drop).map_err(|error| error.kind()) }
     }))
     .await;
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(())).count(), 5);
@@ -197,8 +197,8 @@ fn takings(world: &World<'_>, admin: &Holder) -> [Wanted; 4] {
     ]
 }
 
-fn by(session: &SessionPrincipal, command: Command<ChangeAccount>) -> Command<ChangeAccount> {
-    Command { principal: Principal::Session(session.clone()), ..command }
+fn by(session: &SessionPrincipal, command: By<ChangeAccount>) -> By<ChangeAccount> {
+    By { principal: Principal::Session(session.clone()), ..command }
 }
 
 fn keys(holder: &Holder) -> [AccountKey; 2] {

@@ -4,12 +4,14 @@
 //! they are not among the cases of [`store_contract!`](crate::store_contract).
 
 use super::ContractStore;
+use super::account_change::regrant;
 use super::key::instance;
-use super::tools::{Settled as _, name, race};
+use super::tools::{By, Settled as _, name, race};
 use super::world::{Holder, World};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use vault_core::Refusal;
+use vault_core::account::CreateAccount;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
@@ -20,8 +22,8 @@ use vault_core::login::OwnChange;
 use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::organization::DeleteOrganization;
 use vault_core::port::{
-    AccountChange, CreateAccount, CreateInstance, DestroyKey, IdGenerator, InstancePart, InstanceRow, KeyDestruction,
-    KeyedDigester, ReplaceInstanceKey, StoreError,
+    CreateInstance, DestroyKey, IdGenerator, InstancePart, InstanceRow, KeyDestruction, KeyedDigester,
+    ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -124,15 +126,12 @@ impl World<'_> {
         let id = SeedId::from_uuid(self.ids.random());
         holder.password.blob = under(key, &format!("password {id}"));
         holder.seed = SealedSeed { id: holder.seed.id, blob: under(key, &format!("seed {id}")) };
-        let payload = CreateAccount {
-            digest: RowMac { key, ..holder.signed.digest(&FakeDigester::default()) },
-            ..self.create_account(&holder).payload
-        };
+        let By { payload, .. } = self.create_account(&holder);
         (holder, payload)
     }
 
-    async fn put_account(&self, payload: CreateAccount) -> Result<(), StoreError> {
-        self.store.create_account(self.by_operator(self.organization, AuditAction::AccountCreated, payload)).await
+    async fn put_account(&self, payload: CreateAccount) -> Result<(), Refusal> {
+        self.operate(&Principal::Operator, payload).await.decided()
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
@@ -211,7 +210,8 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let (invitation, _) = world.invited(Role::Viewer).await;
     world.put_account(world.sealed_account(old).1).await.unwrap();
     let strange = KeyId::from_uuid(world.ids.random());
-    assert!(is_contended(world.put_account(world.sealed_account(strange).1).await), "it is no key of the deployment");
+    let created = world.put_account(world.sealed_account(strange).1).await;
+    assert_eq!(created, Err(Refusal::Contended), "it is no key of the deployment");
 
     let (record, keys) = (world.store.instance().await.unwrap().unwrap(), world.store.instance_keys().await.unwrap());
     let commands: Vec<_> = (0..8).map(|_| world.next_instance_key(&record, &keys)).collect();
@@ -235,21 +235,17 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     );
 
     // Neither sealed nor signed values are accepted.
-    let stale = world.sealed_account(old).1;
-    let (_, fresh) = world.sealed_account(new);
-    assert!(is_contended(world.put_account(stale.clone()).await));
-    assert!(is_contended(world.put_account(CreateAccount { digest: stale.digest, ..fresh.clone() }).await));
-    assert!(is_contended(world.put_account(CreateAccount { password: stale.password, ..fresh.clone() }).await));
-    assert!(is_contended(world.put_account(CreateAccount { seed: stale.seed, ..fresh.clone() }).await));
-    world.put_account(fresh).await.unwrap();
-    let change = world.change_account(&holder, holder.signed.version, AccountChange::Unlock);
-    assert!(is_contended(world.store.change_account(change).await));
+    let contended = Err(Refusal::Contended);
+    assert_eq!(world.put_account(world.sealed_account(old).1).await, contended);
+    assert_eq!(world.put_account(world.sealed_account(new).1).await, contended, "the loaded key is the old one");
+    let change =
+        world.change_account(&holder, holder.signed.version, regrant(&holder, Role::Admin, holder.signed.grant.state));
+    assert_eq!(world.run(change).await.decided().map(drop), contended);
     let (other, address) = world.invitation(Role::Viewer);
-    let invite = world.invite(&Principal::Operator, &other, address);
-    assert!(is_contended(world.store.create_invitation(invite).await));
+    assert_eq!(world.invites(world.invite(&Principal::Operator, &other, address)).await, contended);
     let mut draft = world.write_draft(&invitation);
     draft.draft.password.blob = under(old, "password");
-    assert!(is_contended(world.store.write_draft(draft).await));
+    assert_eq!(world.operate(&Principal::Operator, draft).await.decided().map(drop), contended);
     let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") };
     let proof = world.prove(&holder, &session, world.fresh_step(), OwnChange::PendingSeed(seed));
     let concluded = world.operate(&proof.by, proof.attempt).await.decided();
@@ -298,7 +294,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     let mut draft = world.write_draft(&invitation);
     draft.draft.password.blob = under(old, "drafted password");
     draft.draft.seed.blob = under(old, "drafted seed");
-    assert!(world.store.write_draft(draft).await.unwrap());
+    assert!(world.writes(draft).await);
     let expected = [1, 1, 5, 1, 1, 1];
     let under_old = term(KeyPurpose::Instance, old, world.now());
 

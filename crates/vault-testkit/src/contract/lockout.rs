@@ -4,9 +4,7 @@ use super::ContractStore;
 use super::tools::{address, is_unknown_account, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
-use std::sync::Arc;
-use vault_core::Error;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::digest::Digest;
 use vault_core::lockout::{
@@ -14,7 +12,7 @@ use vault_core::lockout::{
 };
 use vault_core::login::{FinishDecoy, NetworkIsKnown, Reservation, ReserveAttempt};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, IdGenerator};
+use vault_core::port::IdGenerator;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -134,12 +132,12 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStor
         let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
         let attempts: Vec<_> = (0..4).map(|_| world.attempt(holder.address, world.network())).collect();
         let contenders = attempts.into_iter().map(Some).chain([None]).map(|attempt| {
-            let (store, deletion) = (Arc::clone(&world.store), deletion.clone());
-            let reserving = attempt.map(|attempt| world.running(&store, Principal::Operator, attempt));
+            let deletion = world.running_by(deletion.clone());
+            let reserving = attempt.map(|attempt| world.running(&world.store, Principal::Operator, attempt));
             async move {
                 match reserving {
                     Some(reserving) => reserving.await.map(drop),
-                    None => store.change_account(deletion).await.map_err(Error::from),
+                    None => deletion.await.map(drop),
                 }
             }
         });

@@ -4,14 +4,14 @@ use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{Conclusion, principal_of, proof_of, race};
 use super::world::{Holder, Wanted, World};
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FORGIVEN_SECONDS, WRONG_PASSCODES};
 use vault_core::login::{AttemptOutcome, Reservation, VerifiedFactors};
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountChange, LoginRefusal};
+use vault_core::port::LoginRefusal;
 use vault_core::role::Role;
 
 /// A login creates a working session, the time of the login and an audit record.

@@ -5,13 +5,14 @@ use super::tools::{Settled as _, request_digest, with};
 use super::world::{Holder, World};
 use crate::commands::CredentialCommands as _;
 use vault_core::Refusal;
+use vault_core::account::AccountKey;
 use vault_core::audit::AuditAction;
 use vault_core::credential::ListCredentials;
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::AccountId;
 use vault_core::login::{Reservation, ReserveAttempt};
-use vault_core::port::{AccountKey, InstancePart, LookupMove};
+use vault_core::port::{InstancePart, LookupMove};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
@@ -61,8 +62,9 @@ impl Address {
 
 impl World<'_> {
     async fn create(&self, holder: &Holder, address: LookupDigests) -> Result<(), Refusal> {
-        let command = with(self.create_account(holder), |payload| payload.address = address);
-        self.store.create_account(command).await.decided()
+        let mut command = self.create_account(holder);
+        command.payload.address = address;
+        self.run(command).await.decided()
     }
 
     async fn is_found(&self, holder: &Holder, address: LookupDigests) -> bool {
@@ -106,13 +108,14 @@ pub async fn invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
         let email = invitation.grant.email.as_str();
         let address =
             Address { old: request_digest(&format!("old {email}")), new: request_digest(&format!("new {email}")) };
-        let invite = |invitation, digests: &LookupDigests| {
-            let command = world.invite(&Principal::Operator, invitation, address.old);
-            world.store.create_invitation(with(command, |payload| payload.address = digests.clone()))
+        let invite = async |invitation, digests: &LookupDigests| {
+            let mut command = world.invite(&Principal::Operator, invitation, address.old);
+            command.payload.address = digests.clone();
+            world.invites(command).await
         };
         invite(&invitation, &address.all()[first]).await.unwrap();
         for second in first.saturating_sub(1)..(first + 2).min(4) {
-            let outcome = invite(&again, &address.all()[second]).await.decided();
+            let outcome = invite(&again, &address.all()[second]).await;
             assert_eq!(outcome, Err(Refusal::AlreadyInvited), "{first} before {second}");
         }
         let account = invitation.grant.account;

@@ -11,6 +11,7 @@ use super::world::{SESSION_SECONDS, World};
 use crate::commands::CredentialCommands as _;
 use std::collections::HashMap;
 use std::sync::Arc;
+use vault_core::account::AccountKey;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::{LastCheck, RecordCheck, VersionKey};
@@ -22,9 +23,7 @@ use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountKey, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, ReserveKeyUses,
-};
+use vault_core::port::{CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, ReserveKeyUses};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;

@@ -1,66 +1,63 @@
 //! Invitations, and changes that users make to their own accounts.
 
-use super::tools::{Conclusion, Settled as _, address, principal_of, proof_of};
+use super::Store;
+use super::tools::{By, Conclusion, Settled as _, address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
+use std::sync::Arc;
 use vault_core::account::{
-    Account, AccountRights, AccountState, ListedAccount, OwnAccount, ReadOwnAccount, SignedAccount,
+    Account, AccountChange, AccountKey, AccountRights, AccountState, FindAccount, FoundAccount, ListAccounts,
+    ListedAccount, OwnAccount, ReadOwnAccount, SignedAccount,
 };
-use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, StoredInvitation};
+use vault_core::invitation::{
+    ChangeInvitation, ConfirmEnrolment, CreateInvitation, EnrolmentDraft, FindInvitation, INVITATION_SECONDS,
+    Invitation, InvitationChange, OpenInvitation, StoredInvitation, WriteDraft,
+};
 use vault_core::login::{AttemptOutcome, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountChange, AccountKey, AccountStore, ChangeInvitation, ConfirmEnrolment, CreateInvitation, Find, FoundAccount,
-    IdGenerator, InvitationChange, KeyedDigester, List, OpenInvitation, WriteDraft,
-};
+use vault_core::port::{IdGenerator, KeyedDigester};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::{ListSessions, StoredSession};
-use vault_core::time::Timestamp;
-use vault_core::{Command, Error};
-
-/// Returns the account with this address, as an operator finds it in `store`.
-pub(super) async fn account_in<S: AccountStore + ?Sized>(
-    store: &S,
-    address: Digest,
-    now: Timestamp,
-) -> Option<Account> {
-    let (principal, key) = (Principal::Operator, AccountKey::Address(address.into()));
-    match store.find_account(Find { principal, of: Scope::All, key, now }).await.unwrap()? {
-        FoundAccount::Account(account) => Some(*account),
-        FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
-    }
-}
+use vault_core::{Error, Refusal};
 
 impl World<'_> {
     // Finding and listing
 
-    pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> Find<AccountKey, Scope> {
-        Find { of: principal.scope(), principal, key, now: self.now() }
+    pub(super) fn look_for(&self, principal: Principal, key: AccountKey) -> By<FindAccount> {
+        By { payload: FindAccount { scope: principal.scope(), key }, principal }
     }
 
     pub(super) async fn find(&self, principal: Principal, key: AccountKey) -> Option<FoundAccount> {
-        self.store.find_account(self.look_for(principal, key)).await.unwrap()
+        self.run(self.look_for(principal, key)).await.unwrap()
     }
 
     /// Returns the account with this address, as an operator finds it.
     pub(super) async fn account(&self, address: Digest) -> Option<Account> {
-        account_in(&*self.store, address, self.now()).await
+        self.account_in(&self.store, address).await
     }
 
-    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> List<(OrganizationId, AccountId)> {
-        List { principal, of: scope, after: None, limit: 100_000, now: self.now() }
+    /// Returns the account with this address in a store, as an operator finds it.
+    pub(super) async fn account_in(&self, store: &Arc<dyn Store>, address: Digest) -> Option<Account> {
+        let By { principal, payload } = self.look_for(Principal::Operator, AccountKey::Address(address.into()));
+        match self.operate_on(store, &principal, payload).await.unwrap()? {
+            FoundAccount::Account(account) => Some(*account),
+            FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
+        }
+    }
+
+    pub(super) fn list_accounts(&self, principal: Principal, scope: Scope) -> By<ListAccounts> {
+        By { principal, payload: ListAccounts { scope, after: None, limit: 100_000 } }
     }
 
     /// Returns the accounts in an operator's list of one organization or of all.
     pub(super) async fn accounts(&self, organization: Option<OrganizationId>) -> Vec<ListedAccount> {
         let scope = organization.map_or(Scope::All, Scope::One);
-        self.store.list_accounts(self.list_accounts(Principal::Operator, scope)).await.unwrap()
+        self.run(self.list_accounts(Principal::Operator, scope)).await.unwrap()
     }
 
     // Invitations
@@ -82,23 +79,20 @@ impl World<'_> {
         principal: &Principal,
         invitation: &Invitation,
         address: Digest,
-    ) -> Command<CreateInvitation> {
-        let organization = invitation.grant.organization;
-        let digester = FakeDigester::default();
-        let payload = CreateInvitation {
-            stored: StoredInvitation::sign(invitation.clone(), StoredInvitation::FIRST_VERSION, &digester),
-            address: address.into(),
-            address_in_use: self.audit_in(organization, AuditAction::InvitationRefused),
-        };
-        let principal = principal.clone();
-        Command { principal, ..self.by_operator(organization, AuditAction::AccountInvited, payload) }
+    ) -> By<CreateInvitation> {
+        let payload = CreateInvitation { invitation: invitation.clone(), address: address.into() };
+        By { principal: principal.clone(), payload }
+    }
+
+    /// Creates an invitation.
+    pub(super) async fn invites(&self, command: By<CreateInvitation>) -> Result<(), Refusal> {
+        self.run(command).await.decided()?
     }
 
     /// Returns an invitation that an operator sent to a new user.
     pub(super) async fn invited(&self, role: Role) -> (Invitation, Digest) {
         let (invitation, address) = self.invitation(role);
-        let outcome = self.store.create_invitation(self.invite(&Principal::Operator, &invitation, address)).await;
-        outcome.unwrap();
+        self.invites(self.invite(&Principal::Operator, &invitation, address)).await.unwrap();
         (invitation, address)
     }
 
@@ -115,8 +109,6 @@ impl World<'_> {
                 (0..10).map(|_| self.recovery_code()).collect(),
                 &FakeDigester::default(),
             ),
-            now: self.now(),
-            audit: self.audit_in(organization, AuditAction::EnrolmentDrafted),
         }
     }
 
@@ -124,12 +116,17 @@ impl World<'_> {
     pub(super) async fn drafted(&self, invitation: &Invitation) -> EnrolmentDraft {
         let command = self.write_draft(invitation);
         let draft = command.draft.clone();
-        assert!(self.store.write_draft(command).await.unwrap(), "the invitation is open");
+        assert!(self.writes(command).await, "the invitation is open");
         draft
     }
 
+    /// Writes a draft. Returns `false` if the invitation is not open.
+    pub(super) async fn writes(&self, draft: WriteDraft) -> bool {
+        self.operate(&Principal::Operator, draft).await.unwrap()
+    }
+
     pub(super) async fn open(&self, invitation: &Invitation) -> Option<OpenInvitation> {
-        self.store.find_invitation(invitation.code, self.now()).await.unwrap()
+        self.operate(&Principal::Operator, FindInvitation(invitation.code)).await.unwrap()
     }
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
@@ -141,20 +138,17 @@ impl World<'_> {
         ConfirmEnrolment {
             address: address(invitation.grant.email.as_str()).into(),
             account_version: current.map(|current| current.version),
-            digest: signed.digest(&FakeDigester::default()),
             code: invitation.code,
             version: *version,
             draft: *draft,
             step,
-            now: self.now(),
-            audit: self.audit_in(signed.grant.organization, AuditAction::AccountEnrolled),
             signed,
         }
     }
 
     /// Confirms an enrolment. Returns `true` if the account was created.
     pub(super) async fn confirms(&self, command: ConfirmEnrolment) -> bool {
-        self.store.confirm_enrolment(command).await.decided() == Ok(())
+        self.operate(&Principal::Operator, command).await.decided() == Ok(())
     }
 
     /// Returns the change that requires the user to enrol again, and the invitation to it.
@@ -162,9 +156,7 @@ impl World<'_> {
         let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
         let grant = AccountRights { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
         let invitation = Invitation { grant, invited_by: None, code, created_at, expires_at };
-        let version = StoredInvitation::FIRST_VERSION;
-        let stored = StoredInvitation::sign(invitation.clone(), version, &FakeDigester::default());
-        (AccountChange::ReEnrol { invitation: Box::new(stored) }, invitation)
+        (AccountChange::ReEnrol(code), invitation)
     }
 
     /// Requires the user to enrol again, as an operator.
@@ -191,14 +183,10 @@ impl World<'_> {
         principal: &Principal,
         stored: &StoredInvitation,
         change: InvitationChange,
-    ) -> Command<ChangeInvitation> {
+    ) -> By<ChangeInvitation> {
         let AccountRights { organization, account, .. } = stored.invitation.grant;
-        let action = match change {
-            InvitationChange::Role(_) => AuditAction::InvitationChanged,
-            InvitationChange::Delete => AuditAction::InvitationDeleted,
-        };
         let payload = ChangeInvitation { organization, account, version: stored.version, change };
-        Command { principal: principal.clone(), ..self.by_operator(organization, action, payload) }
+        By { principal: principal.clone(), payload }
     }
 
     // Own account

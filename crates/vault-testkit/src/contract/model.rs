@@ -3,9 +3,8 @@
 use super::account_change::regrant;
 use super::commands::{VaultCommand, vault_command};
 use super::credential::position;
-use super::members::account_in;
 use super::model_activators::{Activators, Pair};
-use super::tools::{Conclusion, address, evaluated, is_unknown_account, namespace, principal_of, with};
+use super::tools::{By, Conclusion, address, evaluated, is_unknown_account, namespace, principal_of, with};
 use super::world::{Holder, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
@@ -17,7 +16,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountState};
 use vault_core::credential::{DeleteCredential, ListCredentials, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
@@ -27,7 +26,7 @@ use vault_core::login::{AttemptOutcome, ReserveAttempt};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{OrganizationState, SetOrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountChange, Idempotency, KeyedDigester, ReserveKeyUses, StoreError};
+use vault_core::port::{Idempotency, KeyedDigester, ReserveKeyUses, StoreError};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::EndSession;
@@ -116,7 +115,8 @@ impl<'a> History<'a> {
         }
         for role in [Role::Admin, Role::Editor, Role::Viewer] {
             let holder = history.world.new_holder(role);
-            both!(history, create_account(history.world.create_account(&holder)))?;
+            let By { principal, payload } = history.world.create_account(&holder);
+            history.pair().both(&principal, payload).await?;
             history.holders.push(holder);
         }
         Ok(history)
@@ -218,9 +218,9 @@ impl<'a> History<'a> {
     async fn change(&mut self, account: usize, wanted: impl Into<Wanted>) -> Result<(), Difference> {
         let index = account % self.holders.len();
         let holder = self.holders[index].clone();
-        let command = self.world.change_account(&holder, holder.signed.version, wanted);
-        let after = command.payload.after.clone();
-        if decided!(self, change_account(command))?.is_err() {
+        let By { principal, payload } = self.world.change_account(&holder, holder.signed.version, wanted);
+        let after = payload.after.clone();
+        if self.pair().both(&principal, payload).await?.is_none() {
             return Err("the account is not as it was left".to_owned());
         }
         self.holders[index].signed = after;
@@ -234,14 +234,14 @@ impl<'a> History<'a> {
         let draft = self.world.write_draft(&invitation);
         let holder = account % self.holders.len();
         let EnrolmentDraft { password, seed, recovery_codes, .. } = draft.draft.clone();
-        if !confirmed || !both!(self, write_draft(draft))? {
+        if !confirmed || self.pair().both(&Principal::Operator, draft).await? != Some(true) {
             return Ok(());
         }
         let PasscodeProof::Step(step) = self.world.fresh_step() else { return Err("no step".to_owned()) };
         let open = self.world.open(&invitation).await.ok_or("a draft without an invitation")?;
         let confirmation = self.world.confirm_enrolment(&open, step);
         let signed = confirmation.signed.clone();
-        decided!(self, confirm_enrolment(confirmation))?.map_err(|error| error.to_string())?;
+        self.pair().both(&Principal::Operator, confirmation).await?.ok_or("an open invitation is not confirmed")?;
         let holder = &mut self.holders[holder];
         *holder = Holder { signed, password, seed, recovery_codes, ..holder.clone() };
         Ok(())
@@ -294,7 +294,7 @@ impl<'a> History<'a> {
         same(Ok(actual), Ok(expected))?;
         for holder in &self.holders {
             let actual = self.world.read(holder).await;
-            let expected = account_in(&*self.model, holder.address, self.world.now()).await.unwrap();
+            let expected = self.world.account_in(&self.model, holder.address).await.unwrap();
             same(Ok(actual), Ok(expected))?;
         }
         self.activators.compare_rest(self.pair()).await

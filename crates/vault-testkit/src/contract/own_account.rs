@@ -7,8 +7,8 @@ use super::tools::{Conclusion, Settled, race};
 use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use vault_core::account::{
-    AccountRights, AccountState, ChangeSetAside, ConfirmPasscode, ListSetAside, MAX_SET_ASIDE, ReserveConfirmation,
-    WaitingSeed,
+    AccountChange, AccountRights, AccountState, ChangeSetAside, ConfirmPasscode, ListSetAside, MAX_SET_ASIDE,
+    ReserveConfirmation, WaitingSeed,
 };
 use vault_core::audit::AuditAction;
 use vault_core::entity::{EntityKey, Kind};
@@ -17,7 +17,7 @@ use vault_core::login::{AttemptOutcome, OwnChange, Reservation, ReservedAccount}
 use vault_core::notice::NoticeCode;
 use vault_core::operation::InspectEntity;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, PendingSeed, TimeStep};
-use vault_core::port::{AccountChange, LoginRefusal};
+use vault_core::port::LoginRefusal;
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;

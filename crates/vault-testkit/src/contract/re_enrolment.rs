@@ -2,20 +2,19 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{Settled as _, principal_of, race};
+use super::tools::{By, Settled as _, principal_of, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
-use std::sync::Arc;
-use vault_core::account::{Account, AccountState, ListedAccount};
+use vault_core::account::{Account, AccountChange, AccountKey, AccountState, FoundAccount, ListedAccount};
 use vault_core::audit::AuditAction;
-use vault_core::invitation::INVITATION_SECONDS;
+use vault_core::invitation::{ConfirmEnrolment, INVITATION_SECONDS};
 use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{AccountChange, AccountKey, ConfirmEnrolment, FoundAccount, LoginRefusal};
+use vault_core::port::LoginRefusal;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::{Command, ErrorKind, Refusal};
+use vault_core::{ErrorKind, Refusal};
 
 /// Re-enrolment invalidates all secrets of the user. ID, address, role and login records remain, and the account is
 /// listed once. Its address remains in use.
@@ -45,7 +44,7 @@ pub async fn re_enrolling_account_cannot_log_in(suite: &dyn ContractStore) {
     assert_eq!(world.conclude(login).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
     let (again, _) = world.invitation(Role::Admin);
     let command = world.invite(&Principal::Operator, &again, holder.address);
-    assert_eq!(world.store.create_invitation(command).await.decided(), Err(Refusal::AddressInUse));
+    assert_eq!(world.invites(command).await, Err(Refusal::AddressInUse));
 
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(open.stored.invitation, invitation);
@@ -89,7 +88,7 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn ContractStore) 
     assert_eq!(account.logins.wrong_passcodes, 0);
     assert_eq!(world.accounts(Some(world.organization)).await, [account.listed()]);
     assert!(world.open(&invitation).await.is_none());
-    assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+    assert!(!world.writes(world.write_draft(&invitation)).await);
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);
 
     let facts = match world.reserve(&holder, world.network()).await {
@@ -123,7 +122,7 @@ pub async fn newest_re_enrolment_applies(suite: &dyn ContractStore) {
     let open = world.open(&first).await.unwrap();
     let second = world.re_enrolling(&holder).await;
     assert!(world.open(&first).await.is_none());
-    assert!(!world.store.write_draft(world.write_draft(&first)).await.unwrap());
+    assert!(!world.writes(world.write_draft(&first)).await);
     let step = TimeStep::at(world.now());
     assert!(!world.confirms(world.confirm_enrolment(&open, step)).await);
     assert!(world.open(&second).await.unwrap().draft.is_none(), "the draft went with its code");
@@ -141,7 +140,7 @@ pub async fn expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
         let open = world.open(&invitation).await.unwrap();
         world.clock.advance_seconds(INVITATION_SECONDS);
         assert!(world.open(&invitation).await.is_none());
-        assert!(!world.store.write_draft(world.write_draft(&invitation)).await.unwrap());
+        assert!(!world.writes(world.write_draft(&invitation)).await);
         assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
         let account = world.read(&holder).await;
         assert!(account.signed.awaits_enrolment());
@@ -192,7 +191,7 @@ pub async fn deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
     assert_eq!(world.account(holder.address).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     let again = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
-    assert_eq!(world.store.create_account(world.create_account(&again)).await.decided(), Ok(()));
+    assert_eq!(world.run(world.create_account(&again)).await.decided(), Ok(()));
 }
 
 /// An invitation for a new account cannot re-enrol one, and one for re-enrolment cannot create one.
@@ -207,7 +206,7 @@ pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn Contrac
         world.drafted(invitation).await;
         let open = world.open(invitation).await.unwrap();
         let command = ConfirmEnrolment { account_version, ..world.confirm_enrolment(&open, step) };
-        assert_eq!(world.store.confirm_enrolment(command).await.decided(), Err(Refusal::Contended));
+        assert_eq!(world.operate(&Principal::Operator, command).await.decided(), Err(Refusal::Contended));
     }
     assert_eq!(world.read(&holder).await.signed.version, version);
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 0);
@@ -234,20 +233,20 @@ pub async fn session_re_enrols_only_in_its_organization(suite: &dyn ContractStor
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
-    let by = |command| Command { principal: Principal::Session(session.clone()), ..command };
+    let by = |command| By { principal: Principal::Session(session.clone()), ..command };
     let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
     let (change, foreign) = other.re_enrolment(&stranger);
     let command = by(other.change_account(&stranger, stranger.signed.version, change));
-    assert_eq!(other.store.change_account(command).await.decided(), Err(Refusal::NotFound));
+    assert_eq!(other.run(command).await.decided().map(drop), Err(Refusal::NotFound));
     assert!(other.open(&foreign).await.is_none());
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
 
     let (change, invitation) = world.re_enrolment(&colleague);
     let command = by(world.change_account(&colleague, colleague.signed.version, change));
-    assert_eq!(world.store.change_account(command).await.decided(), Ok(()));
+    assert_eq!(world.run(command).await.decided().map(drop), Ok(()));
     assert!(world.open(&invitation).await.is_some());
     let own = world.list_accounts(Principal::Session(session.clone()), Scope::One(world.organization));
-    let states: Vec<_> = world.store.list_accounts(own).await.unwrap().iter().map(|row| row.grant.state).collect();
+    let states: Vec<_> = world.run(own).await.unwrap().iter().map(|row| row.grant.state).collect();
     assert_eq!(states, [AccountState::ReEnrolling, AccountState::Active]);
 }
 
@@ -297,8 +296,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
     let open = world.open(&invitation).await.unwrap();
     let step = TimeStep::at(world.now());
     let confirmed = race((0..16).map(|_| {
-        let (store, command) = (Arc::clone(&world.store), world.confirm_enrolment(&open, step));
-        async move { store.confirm_enrolment(command).await.decided() == Ok(()) }
+        let confirming = world.running(&world.store, Principal::Operator, world.confirm_enrolment(&open, step));
+        async move { confirming.await.decided() == Ok(()) }
     }))
     .await;
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
@@ -323,12 +322,12 @@ pub async fn concurrent_change_survives_re_enrolment(suite: &dyn ContractStore) 
         };
         let change = world.change_account(&current, current.signed.version, wanted);
         let done = race([true, false].map(|confirm| {
-            let store = Arc::clone(&world.store);
-            let (confirmation, change) = (confirmation.clone(), change.clone());
+            let confirming = world.running(&world.store, Principal::Operator, confirmation.clone());
+            let changing = world.running_by(change.clone());
             async move {
                 match confirm {
-                    true => store.confirm_enrolment(confirmation).await.map_err(|error| error.kind()),
-                    false => store.change_account(change).await.map_err(|error| error.kind()),
+                    true => confirming.await.map_err(|error| error.kind()),
+                    false => changing.await.map(drop).map_err(|error| error.kind()),
                 }
             }
         }))
@@ -351,12 +350,12 @@ pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn C
         let (change, _) = world.re_enrolment(&holder);
         let change = world.change_account(&holder, holder.signed.version, change);
         let done = race([true, false].map(|logs_in| {
-            let (store, change) = (Arc::clone(&world.store), change.clone());
+            let change = world.running_by(change.clone());
             let login = world.concluding(login.clone());
             async move {
                 match logs_in {
                     true => login.await == AttemptOutcome::Completed,
-                    false => store.change_account(change).await.decided() == Ok(()),
+                    false => change.await.decided().is_ok(),
                 }
             }
         }))

@@ -9,14 +9,14 @@ use secrecy::SecretString;
 use std::slice::from_ref;
 use uuid::Uuid;
 use vault_core::Refusal;
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, EventId, OrganizationId, ReceiverId};
 use vault_core::lockout::FREE_ATTEMPTS;
 use vault_core::notice::{NoticeCode, StoredNotice};
-use vault_core::port::{AccountChange, IdGenerator as _};
+use vault_core::port::IdGenerator as _;
 use vault_core::principal::Principal;
 use vault_core::receiver::{
     ActiveReceivers, AddReceiver, ChangeReceiver, Channel, DeliveryFailure, DeliveryState, DisableReceiver,

@@ -7,11 +7,11 @@ use super::world::{SESSION_SECONDS, World};
 use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use vault_core::account::AccountState;
+use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, SessionId};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AccountChange, IdGenerator};
+use vault_core::port::IdGenerator;
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 

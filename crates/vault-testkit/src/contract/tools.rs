@@ -19,6 +19,13 @@ use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
+/// An operation with its principal.
+#[derive(Clone, Debug)]
+pub(super) struct By<O> {
+    pub(super) principal: Principal,
+    pub(super) payload: O,
+}
+
 /// End of an attempt, with its principal.
 #[derive(Clone, Debug)]
 pub(super) struct Conclusion {

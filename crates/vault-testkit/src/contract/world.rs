@@ -1,7 +1,7 @@
 //! Organization of a single case, and the commands that cases send.
 
 use super::tools::{
-    Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, request_digest, with,
+    By, Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, request_digest, with,
 };
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -9,7 +9,9 @@ use crate::commands::CredentialCommands as _;
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use vault_core::account::{Account, AccountRights, AccountState, SignedAccount};
+use vault_core::account::{
+    Account, AccountChange, AccountRights, AccountState, ChangeAccount, CreateAccount, SignedAccount,
+};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
@@ -32,8 +34,8 @@ use vault_core::organization::{
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AuditSealer, ChangeAccount, Clock, CreateAccount, Expired, IdGenerator, KeyedDigester,
-    ReplaceOrganizationKey, RowStore, StoredCredential, StoredMetadata,
+    AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, ReplaceOrganizationKey, RowStore, StoredCredential,
+    StoredMetadata,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -164,6 +166,19 @@ impl<'a> World<'a> {
         async move { operations.run(&environment, &principal, operation).await }
     }
 
+    /// Returns a run of an operation by its principal, which borrows nothing.
+    pub(super) fn running_by<O: Operation>(
+        &self,
+        By { principal, payload }: By<O>,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<O> {
+        self.running(&self.store, principal, payload)
+    }
+
+    /// Runs an operation by its principal.
+    pub(super) async fn run<O: Operation>(&self, operation: By<O>) -> Result<O::Outcome, Error> {
+        self.running_by(operation).await
+    }
+
     /// Runs an operation.
     pub(super) async fn operate<O: Operation>(&self, principal: &Principal, operation: O) -> Result<O::Outcome, Error> {
         self.operate_on(&self.store, principal, operation).await
@@ -216,26 +231,20 @@ impl<'a> World<'a> {
         FakeDigester::default().digest(DigestPurpose::Address, &[b"recovery code", self.ids.random().as_bytes()])
     }
 
-    pub(super) fn create_account(&self, holder: &Holder) -> Command<CreateAccount> {
+    pub(super) fn create_account(&self, holder: &Holder) -> By<CreateAccount> {
         let payload = CreateAccount {
             signed: holder.signed.clone(),
-            digest: holder.signed.digest(&FakeDigester::default()),
             address: holder.address.into(),
             password: holder.password.clone(),
             seed: holder.seed.clone(),
             recovery_codes: holder.recovery_codes.clone(),
         };
-        self.by_operator(holder.signed.grant.organization, AuditAction::AccountCreated, payload)
-    }
-
-    /// Returns an operator's command.
-    pub(super) fn by_operator<A>(&self, organization: OrganizationId, action: AuditAction, payload: A) -> Command<A> {
-        Command { principal: Principal::Operator, now: self.now(), audit: self.audit_in(organization, action), payload }
+        By { principal: Principal::Operator, payload }
     }
 
     pub(super) async fn holder(&self, role: Role) -> Holder {
         let holder = self.new_holder(role);
-        let outcome = self.store.create_account(self.create_account(&holder)).await.decided();
+        let outcome = self.run(self.create_account(&holder)).await.decided();
         assert_eq!(outcome, Ok(()));
         holder
     }
@@ -245,28 +254,15 @@ impl<'a> World<'a> {
     }
 
     /// Returns a change based on `version` of the user's known values.
-    pub(super) fn change_account(
-        &self,
-        holder: &Holder,
-        version: i64,
-        wanted: impl Into<Wanted>,
-    ) -> Command<ChangeAccount> {
+    pub(super) fn change_account(&self, holder: &Holder, version: i64, wanted: impl Into<Wanted>) -> By<ChangeAccount> {
         let Wanted { change, grant } = wanted.into();
-        let action = match &change {
-            AccountChange::Grant => AuditAction::AccountRoleChanged,
-            AccountChange::ReEnrol { .. } => AuditAction::AccountReEnrolled,
-            AccountChange::Unlock => AuditAction::AccountUnlocked,
-            AccountChange::Delete => AuditAction::AccountDeleted,
-        };
         let before = SignedAccount { version, ..holder.signed.clone() };
         let after = match (&change, grant) {
             (_, Some((role, state))) => before.with_grant(AccountRights { role, state, ..before.grant.clone() }),
-            (AccountChange::ReEnrol { .. }, None) => before.without_secrets(),
+            (AccountChange::ReEnrol(_), None) => before.without_secrets(),
             _ => before,
         };
-        let organization = after.grant.organization;
-        let payload = ChangeAccount { version, digest: after.digest(&FakeDigester::default()), after, change };
-        self.by_operator(organization, action, payload)
+        By { principal: Principal::Operator, payload: ChangeAccount { version, after, change } }
     }
 
     /// Executes a change of the account in its current state.
@@ -274,7 +270,7 @@ impl<'a> World<'a> {
         let signed = self.read(holder).await.signed;
         let current = Holder { signed, ..holder.clone() };
         let command = self.change_account(&current, current.signed.version, wanted);
-        self.store.change_account(command).await.unwrap();
+        self.run(command).await.unwrap();
     }
 
     // Logins

@@ -125,22 +125,6 @@ impl VersionRow {
 }
 
 impl State {
-    /// Returns the refusal of an action that was executed `most` times within the hour.
-    pub(super) fn refused_for(
-        &self,
-        organization: OrganizationId,
-        subject: &str,
-        most: u32,
-        now: Timestamp,
-    ) -> Option<u32> {
-        self.hourly.get(&(organization, subject.to_owned()))?.refused_for(most, now)
-    }
-
-    pub(super) fn count(&mut self, organization: OrganizationId, subject: &str, now: Timestamp) {
-        let counted = self.hourly.entry((organization, subject.to_owned())).or_default();
-        *counted = counted.plus_one(now);
-    }
-
     pub(super) fn credentials_of(
         &self,
         organization: OrganizationId,

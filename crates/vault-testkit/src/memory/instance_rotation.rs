@@ -140,8 +140,8 @@ impl State {
             LookupMove::Address { part, place: (_, id), address } => {
                 let account = AccountId::from_uuid(*id);
                 let row = match part {
-                    InstancePart::Accounts => self.accounts.get_mut(&account).map(|row| &mut row.address),
-                    _ => self.invitations.get_mut(&account).map(|row| &mut row.address),
+                    InstancePart::Accounts => self.addresses.get_mut(&account),
+                    _ => self.invited_addresses.get_mut(&account),
                 };
                 let moved = vec![*address];
                 row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)

@@ -1,22 +1,20 @@
-//! The rows of accounts and their logins. Decoys have none, because their content has no effect.
+//! The rows of logins. Decoys have none, because their content has no effect.
 
-use super::row::{AccountRow, TriedSeed};
+use super::row::AccountRow;
 use super::rows::{MemoryRows, done};
-use vault_core::account::{OwnAccount, SignedAccount};
 use vault_core::audit::SealedAuditRecord;
-use vault_core::digest::{Digest, LookupDigests, RowMac};
+use vault_core::digest::Digest;
 use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::login::ReservedAccount;
-use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
-use vault_core::passcode::{PendingSeed, TimeStep};
-use vault_core::port::{AccountPlace, AccountRows, DecoyRows, LoginRows, Reply};
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::passcode::TimeStep;
+use vault_core::port::{AccountPlace, DecoyRows, LoginRows, Reply};
+use vault_core::sealed::{SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 impl MemoryRows<'_> {
     /// Reads or changes the row of an account, if it exists.
-    fn with_account<T>(
+    pub(super) fn with_account<T>(
         &self,
         (organization, account): AccountPlace,
         act: impl FnOnce(&mut AccountRow) -> T,
@@ -25,91 +23,13 @@ impl MemoryRows<'_> {
     }
 
     /// Changes the row of an account, if it exists.
-    fn change_account(
+    pub(super) fn change_account(
         &self,
         (organization, account): AccountPlace,
         change: impl FnOnce(&mut AccountRow),
     ) -> Reply<'static, ()> {
         self.state().account_in(organization, account).map(change);
         done(())
-    }
-}
-
-impl AccountRows for MemoryRows<'_> {
-    fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>> {
-        let state = self.state();
-        let row = state.account_by_address(address).and_then(|account| state.accounts.get(&account));
-        done(row.map(|row| (row.signed.grant.organization, row.signed.grant.account)))
-    }
-
-    fn account(&self, place: AccountPlace) -> Reply<'_, Option<(SignedAccount, RowMac)>> {
-        self.with_account(place, |row| (row.signed.clone(), row.digest))
-    }
-
-    fn own_account(&self, place: AccountPlace) -> Reply<'_, Option<OwnAccount>> {
-        self.with_account(place, |row| OwnAccount {
-            signed: row.signed.clone(),
-            passcode_enrolled_at: row.passcode_enrolled_at,
-            recovery_codes_left: u32::try_from(row.recovery_codes.len()).unwrap_or(u32::MAX),
-            notices: row.notices.clone(),
-        })
-    }
-
-    fn sign_account(&self, signed: &SignedAccount, digest: &RowMac) -> Reply<'_, ()> {
-        let place = (signed.grant.organization, signed.grant.account);
-        self.change_account(place, |row| (row.signed, row.digest) = (signed.clone(), *digest))
-    }
-
-    fn set_password(&self, place: AccountPlace, password: &Blob) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.password.blob = password.clone())
-    }
-
-    fn set_seed(&self, place: AccountPlace, seed: &Blob) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.seed.blob = seed.clone())
-    }
-
-    fn enrol_seed(&self, place: AccountPlace, seed: &SealedSeed, last_step: TimeStep, now: Timestamp) -> Reply<'_, ()> {
-        self.change_account(place, |row| {
-            row.seed = seed.clone();
-            row.last_step = last_step;
-            row.wrong_passcodes = WrongPasscodes::default();
-            row.passcode_enrolled_at = now;
-        })
-    }
-
-    fn put_pending_seed(&self, place: AccountPlace, pending: &PendingSeed) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.pending = Some(TriedSeed { pending: pending.clone(), tried: 0 }))
-    }
-
-    fn pending_seed(&self, place: AccountPlace) -> Reply<'_, Option<(PendingSeed, u32)>> {
-        let mut state = self.state();
-        let pending = state.account_in(place.0, place.1).and_then(|row| row.pending.clone());
-        done(pending.map(|TriedSeed { pending, tried }| (pending, tried)))
-    }
-
-    fn count_confirmation(&self, place: AccountPlace) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.pending.iter_mut().for_each(|seed| seed.tried += 1))
-    }
-
-    fn remove_pending_seed(&self, place: AccountPlace) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.pending = None)
-    }
-
-    fn lock_recovery_code(&self, (organization, account): AccountPlace, code: &Digest) -> Reply<'_, bool> {
-        let mut state = self.state();
-        done(state.account_in(organization, account).is_some_and(|row| row.recovery_codes.contains(code)))
-    }
-
-    fn remove_recovery_code(&self, place: AccountPlace, code: &Digest) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.recovery_codes.retain(|kept| kept != code))
-    }
-
-    fn replace_recovery_codes(&self, place: AccountPlace, codes: &[Digest]) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.recovery_codes = codes.to_vec())
-    }
-
-    fn leave_notice(&self, place: AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()> {
-        self.change_account(place, |row| row.notify(code, at))
     }
 }
 
@@ -135,6 +55,10 @@ impl LoginRows for MemoryRows<'_> {
 
     fn lock_buckets(&self, place: AccountPlace, _: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>> {
         self.with_account(place, |row| row.classes.clone())
+    }
+
+    fn reset_buckets(&self, place: AccountPlace) -> Reply<'_, ()> {
+        self.change_account(place, AccountRow::unlock)
     }
 
     fn set_bucket(&self, place: AccountPlace, key: &BucketKey, counter: ThrottleCounter) -> Reply<'_, ()> {

@@ -1,7 +1,7 @@
 //! Deliveries of events, and their reading.
 
+use super::State;
 use super::rows::{MemoryRows, done};
-use super::{State, leads};
 use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::digest::LookupDigests;
@@ -32,10 +32,9 @@ impl State {
     }
 
     pub(super) fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> bool {
-        self.accounts.values().any(|row| {
-            let grant = &row.signed.grant;
-            leads(address, &row.address) && grant.organization == organization && grant.state == AccountState::Active
-        })
+        let account = self.account_by_address(address).and_then(|account| self.accounts.get(&account));
+        let grant = account.map(|row| &row.signed.grant);
+        grant.is_some_and(|grant| grant.organization == organization && grant.state == AccountState::Active)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rows of the in-memory store.
 
 use std::collections::BTreeMap;
-use vault_core::account::{Account, AccountLogins, SignedAccount};
+use vault_core::account::{Account, AccountLogins, NewAccount, SignedAccount};
 use vault_core::credential::{EarlierRequest, LastCheck, Superseded};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId};
@@ -18,8 +18,6 @@ use vault_core::time::Timestamp;
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
-    /// Lookup digests of the row.
-    pub(super) address: Vec<Digest>,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
@@ -35,18 +33,6 @@ pub(super) struct AccountRow {
     pub(super) last_refused_at: Option<Timestamp>,
 }
 
-/// Values of a new account.
-pub(super) struct NewAccount {
-    pub(super) signed: SignedAccount,
-    pub(super) digest: RowMac,
-    /// Lookup digests of the row.
-    pub(super) address: Vec<Digest>,
-    pub(super) password: SealedPassword,
-    pub(super) seed: SealedSeed,
-    pub(super) recovery_codes: Vec<Digest>,
-    pub(super) created_at: Timestamp,
-}
-
 #[derive(Clone)]
 pub(super) struct TriedSeed {
     pub(super) pending: PendingSeed,
@@ -57,8 +43,6 @@ pub(super) struct TriedSeed {
 #[derive(Clone)]
 pub(super) struct InvitationRow {
     pub(super) stored: StoredInvitation,
-    /// Lookup digests of the row.
-    pub(super) address: Vec<Digest>,
     pub(super) draft: Option<EnrolmentDraft>,
 }
 
@@ -105,20 +89,16 @@ pub(super) struct IdempotencyRow {
 }
 
 impl AccountRow {
-    /// Value if no step was ever used.
-    pub(super) const NO_STEP: TimeStep = TimeStep(0);
-
     pub(super) fn new(new: NewAccount) -> Self {
-        let NewAccount { signed, digest, address, password, seed, recovery_codes, created_at } = new;
+        let NewAccount { signed, digest, password, seed, recovery_codes, last_step, created_at } = new;
         Self {
             signed,
             digest,
-            address,
             password,
             seed,
             passcode_enrolled_at: created_at,
             pending: None,
-            last_step: Self::NO_STEP,
+            last_step,
             wrong_passcodes: WrongPasscodes::default(),
             recovery_codes,
             classes: ThrottleCounters::default(),

@@ -64,6 +64,11 @@ impl SessionRows for MemoryRows<'_> {
         done(())
     }
 
+    fn end_account_sessions(&self, place: AccountPlace) -> Reply<'_, ()> {
+        self.state().sessions.retain(|_, row| (row.organization, row.account) != place);
+        done(())
+    }
+
     fn end_other_sessions(&self, place: AccountPlace, kept: SessionId) -> Reply<'_, ()> {
         self.state().sessions.retain(|id, row| (row.organization, row.account) != place || *id == kept);
         done(())

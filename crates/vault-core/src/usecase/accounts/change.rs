@@ -1,12 +1,9 @@
 //! Changes of an account: state, role, lockouts, re-enrolment and deletion.
 
 use super::{AccountRef, Accounts};
-use crate::account::{Account, AccountRights, AccountState, ListedAccount, SignedAccount};
-use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
+use crate::account::{Account, AccountChange, AccountRights, AccountState, ChangeAccount, FoundAccount, ListedAccount};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
-use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
-use crate::port::{AccountChange, ChangeAccount, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
@@ -38,14 +35,6 @@ pub struct ChangedAccount {
     pub enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
 
-/// A change based on one version of a row.
-struct Decided {
-    change: AccountChange,
-    after: SignedAccount,
-    action: AuditAction,
-    enrolment: Option<(EnrolmentCode, Timestamp)>,
-}
-
 impl Accounts {
     /// Runs `command` on an account or an invitation. For an invitation, only the role can be changed, or the
     /// invitation deleted.
@@ -70,7 +59,7 @@ impl Accounts {
                 FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
             };
             match changed {
-                Err(Error::Refused(Refusal::Contended)) => self.digester.reload_keys().await?,
+                Err(Error::Refused(Refusal::Contended)) => {}
                 changed => return changed,
             }
         }
@@ -83,7 +72,7 @@ impl Accounts {
         current: Account,
         command: &AccountCommand,
     ) -> Result<ChangedAccount, Error> {
-        let (organization, account) = (current.signed.grant.organization, current.signed.grant.account);
+        let account = current.signed.grant.account;
         if matches!(command, AccountCommand::ReEnrol) && principal.account() == Some(account) {
             return Err(Refusal::OwnAccount.into());
         }
@@ -93,95 +82,30 @@ impl Accounts {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
         }
-        let Decided { change, after, action, enrolment } = self.decide(principal, &current.signed, command)?;
-        let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
-        listed.invitation_expires_at =
-            enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
-        if matches!(change, AccountChange::Grant) && after.grant == current.signed.grant {
-            return Ok(ChangedAccount { account: listed, enrolment });
-        }
-        let changes = changes(&current.signed.grant, &after.grant);
-        let payload =
-            ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
-        let affected = self.left_by(&payload).changing(changes);
-        let command = self.environment.command(principal, Some(organization), action, affected, payload);
-        let recorded = Event::recorded(&command.audit);
-        self.store.change_account(command).await?;
-        self.environment.emit(recorded);
-        Ok(ChangedAccount { account: listed, enrolment })
-    }
-
-    /// Returns the account with the states of its rows after the change.
-    fn left_by(&self, payload: &ChangeAccount) -> Affected {
-        let account = Subject::Account(payload.after.grant.account);
-        let after = || payload.after.state(&*self.digester);
-        match &payload.change {
-            AccountChange::Grant => account.left(RecordedRow::Account, after()),
-            AccountChange::ReEnrol { invitation, .. } => account
-                .left(RecordedRow::Account, after())
-                .and(RecordedRow::Invitation, invitation.state(&*self.digester)),
-            AccountChange::Unlock => account.into(),
-            AccountChange::Delete => {
-                account.left(RecordedRow::Account, RowState::Gone).and(RecordedRow::Invitation, RowState::Gone)
+        let grant = &current.signed.grant;
+        let regranted = |grant| (AccountChange::Grant, current.signed.with_grant(grant), None);
+        let untouched = |change| (change, current.signed.clone(), None);
+        let (change, after, code) = match command {
+            AccountCommand::Disable => regranted(AccountRights { state: AccountState::Disabled, ..grant.clone() }),
+            AccountCommand::Enable => {
+                regranted(AccountRights { state: current.signed.enabled_state(), ..grant.clone() })
             }
-        }
-    }
-
-    fn decide(
-        &self,
-        principal: &Principal,
-        current: &SignedAccount,
-        command: &AccountCommand,
-    ) -> Result<Decided, Error> {
-        let grant = &current.grant;
-        let regranted = |grant: AccountRights, action| Decided {
-            change: AccountChange::Grant,
-            after: current.with_grant(grant),
-            action,
-            enrolment: None,
+            AccountCommand::SetRole(role) => regranted(AccountRights { role: *role, ..grant.clone() }),
+            AccountCommand::ReEnrol => {
+                let code = EnrolmentCode::generate(&*self.entropy)?;
+                let change = AccountChange::ReEnrol(code.digest(&*self.digester));
+                (change, current.signed.without_secrets(), Some(code))
+            }
+            AccountCommand::Unlock => untouched(AccountChange::Unlock),
+            AccountCommand::Delete => untouched(AccountChange::Delete),
         };
-        let untouched = |change, action| Decided { change, after: current.clone(), action, enrolment: None };
-        Ok(match command {
-            AccountCommand::Disable => regranted(
-                AccountRights { state: AccountState::Disabled, ..grant.clone() },
-                AuditAction::AccountDisabled,
-            ),
-            AccountCommand::Enable => regranted(
-                AccountRights { state: current.enabled_state(), ..grant.clone() },
-                AuditAction::AccountEnabled,
-            ),
-            AccountCommand::SetRole(role) => {
-                regranted(AccountRights { role: *role, ..grant.clone() }, AuditAction::AccountRoleChanged)
-            }
-            AccountCommand::ReEnrol => self.decide_re_enrolment(principal, current)?,
-            AccountCommand::Unlock => untouched(AccountChange::Unlock, AuditAction::AccountUnlocked),
-            AccountCommand::Delete => untouched(AccountChange::Delete, AuditAction::AccountDeleted),
-        })
+        let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
+        if change == AccountChange::Grant && after.grant == current.signed.grant {
+            return Ok(ChangedAccount { account: listed, enrolment: None });
+        }
+        let change = ChangeAccount { version: current.signed.version, after, change };
+        let enrols_until = self.operations.run(&self.environment, principal, change).await?;
+        listed.invitation_expires_at = enrols_until.or(listed.invitation_expires_at);
+        Ok(ChangedAccount { account: listed, enrolment: code.zip(enrols_until) })
     }
-
-    fn decide_re_enrolment(&self, principal: &Principal, current: &SignedAccount) -> Result<Decided, Error> {
-        let code = EnrolmentCode::generate(&*self.entropy)?;
-        let created_at = self.environment.now();
-        let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
-        // Use the state re-enrolling whatever the account's state is, so that the MAC never matches an ordinary
-        // invitation.
-        let grant = AccountRights { state: AccountState::ReEnrolling, ..current.grant.clone() };
-        let (invited_by, code_digest) = (principal.account(), code.digest(&*self.digester));
-        let invitation = Invitation { grant, invited_by, code: code_digest, created_at, expires_at };
-        let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
-        Ok(Decided {
-            change: AccountChange::ReEnrol { invitation: Box::new(invitation) },
-            after: current.without_secrets(),
-            action: AuditAction::AccountReEnrolled,
-            enrolment: Some((code, expires_at)),
-        })
-    }
-}
-
-/// Returns the changed rights.
-pub(super) fn changes(from: &AccountRights, to: &AccountRights) -> Vec<AuditChange> {
-    let role = |role: &Role| Some(role.as_str().to_owned());
-    let state = |state: &AccountState| Some(state.as_str().to_owned());
-    let role = AuditChange::between(ChangedField::Role, &from.role, &to.role, role);
-    role.into_iter().chain(AuditChange::between(ChangedField::State, &from.state, &to.state, state)).collect()
 }

@@ -3,16 +3,17 @@
 
 use super::Accounts;
 use crate::account::SignedAccount;
-use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
+use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::RowMac;
 use crate::error::{Error, Refusal};
 use crate::id::{PasswordId, SeedId};
-use crate::invitation::Invitation;
+use crate::invitation::{ConfirmEnrolment, Invitation, OpenInvitation};
 use crate::passcode::Passcode;
-use crate::port::{ConfirmEnrolment, Event, OpenInvitation, RetryReason, StoreError};
+use crate::port::Event;
+use crate::principal::Principal;
 use secrecy::SecretString;
 
-/// Maximum number of attempts if the invitation or the instance key is changed concurrently.
+/// Maximum number of attempts if the invitation or the account is changed concurrently.
 const ATTEMPTS: usize = 5;
 
 impl Accounts {
@@ -39,11 +40,7 @@ impl Accounts {
             let signed = self.enrolled(&stored.invitation, account.as_ref(), secrets)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
-            let (now, subject) = (self.environment.now(), Subject::Account(grant.account));
-            let organization = Some(grant.organization);
-            let record = |action, affected: Affected| {
-                self.environment.record(now, organization, Actor::Unknown, action, affected)
-            };
+            let now = self.environment.now();
             let step = match Passcode::read(passcode) {
                 Passcode::TimeBased(digits) => self
                     .passcodes
@@ -52,20 +49,15 @@ impl Accounts {
                 Passcode::Recovery(_) | Passcode::Impossible => None,
             };
             let Some(step) = step else {
-                let audit = record(AuditAction::EnrolmentRefused, subject.into());
+                let (organization, subject) = (Some(grant.organization), Subject::Account(grant.account));
+                let action = AuditAction::EnrolmentRefused;
+                let audit = self.environment.record(now, organization, Actor::Unknown, action, subject);
                 let refused = Event::recorded(&audit);
-                self.store.append(vec![audit]).await?;
+                self.log.append(vec![audit]).await?;
                 self.environment.emit(refused);
                 return Err(Refusal::InvalidEnrolment.into());
             };
-            let role = AuditChange::new(ChangedField::Role, None, Some(grant.role.to_string()));
-            // An existing account keeps its role.
-            let role = Some(role).filter(|_| !stored.invitation.re_enrols());
-            let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester)).changing(role);
-            let audit = record(AuditAction::AccountEnrolled, enrolled.and(RecordedRow::Invitation, RowState::Gone));
-            let enrolled = Event::recorded(&audit);
-            let command = ConfirmEnrolment {
-                digest: signed.digest(&*self.digester),
+            let confirm = ConfirmEnrolment {
                 address: self.address(&signed.grant.email),
                 signed,
                 account_version,
@@ -73,19 +65,10 @@ impl Accounts {
                 version: stored.version,
                 draft: draft.digest,
                 step,
-                now,
-                audit,
             };
-            match self.store.confirm_enrolment(command).await {
-                Err(StoreError::Refused(Refusal::Contended)) => {
-                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    self.digester.reload_keys().await?;
-                }
-                confirmed => {
-                    confirmed?;
-                    self.environment.emit(enrolled);
-                    return Ok(());
-                }
+            match self.operations.run(&self.environment, &Principal::Operator, confirm).await {
+                Err(Error::Refused(Refusal::Contended)) => {}
+                confirmed => return confirmed,
             }
         }
         Err(Refusal::InvalidEnrolment.into())

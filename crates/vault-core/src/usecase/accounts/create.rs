@@ -2,15 +2,13 @@
 
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
-use crate::account::{AccountRights, AccountState, SignedAccount};
-use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
+use crate::account::{AccountRights, AccountState, CreateAccount, FoundAccount, SignedAccount};
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::{check_new_password, generate_password};
-use crate::port::{CreateAccount, Event, FoundAccount};
 use crate::principal::Principal;
 use crate::role::Role;
 use crate::usecase::under_active_key;
@@ -81,28 +79,15 @@ impl Accounts {
         password: &SecretString,
     ) -> Result<(PasscodeSecret, Vec<RecoveryCode>), Error> {
         let address = self.address(&grant.email);
-        let (organization, account) = (grant.organization, grant.account);
+        let account = grant.account;
         let permit = self.hasher.permit(Requester::Trusted)?;
         let password = self.hasher.hash(permit, account, password.clone()).await?;
         let seed = self.passcodes.new_seed(account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
         let signed = SignedAccount::new(grant.clone(), password.id, seed.sealed.id);
-        let payload = CreateAccount {
-            digest: signed.digest(&*self.digester),
-            signed,
-            address,
-            password,
-            seed: seed.sealed,
-            recovery_codes: recovery.digests,
-        };
-        let role = AuditChange::new(ChangedField::Role, None, Some(payload.signed.grant.role.to_string()));
-        let affected = Subject::Account(account).left(RecordedRow::Account, payload.signed.state(&*self.digester));
-        let affected = affected.changing([role]);
-        let action = AuditAction::AccountCreated;
-        let command = self.environment.command(&Principal::Operator, Some(organization), action, affected, payload);
-        let created = Event::recorded(&command.audit);
-        self.store.create_account(command).await?;
-        self.environment.emit(created);
+        let recovery_codes = recovery.digests;
+        let create = CreateAccount { signed, address, password, seed: seed.sealed, recovery_codes };
+        self.operations.run(&self.environment, &Principal::Operator, create).await?;
         Ok((seed.secret, recovery.codes))
     }
 

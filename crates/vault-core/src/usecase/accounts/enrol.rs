@@ -3,16 +3,15 @@
 
 use super::Accounts;
 use crate::account::AccountRights;
-use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
-use crate::invitation::EnrolmentDraft;
+use crate::invitation::{EnrolmentDraft, FindInvitation, OpenInvitation, WriteDraft};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
-use crate::port::{Event, OpenInvitation, WriteDraft};
+use crate::principal::Principal;
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
@@ -56,23 +55,13 @@ impl Accounts {
         let password = self.hasher.hash(permit, grant.account, password.clone()).await?;
         let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(grant.account, &seed.sealed)?;
-        let now = self.environment.now();
-        let subject = Subject::Account(grant.account);
-        let action = AuditAction::EnrolmentDrafted;
-        let owner = (grant.organization, grant.account);
-        let command = WriteDraft {
-            organization: grant.organization,
-            account: grant.account,
-            code,
-            draft: EnrolmentDraft::sign(owner, password, seed.sealed, recovery.digests, &*self.digester),
-            now,
-            audit: self.environment.record(now, Some(grant.organization), Actor::Unknown, action, subject),
-        };
-        let drafted = Event::recorded(&command.audit);
-        if !self.store.write_draft(command).await? {
+        let (organization, account) = (grant.organization, grant.account);
+        let owner = (organization, account);
+        let draft = EnrolmentDraft::sign(owner, password, seed.sealed, recovery.digests, &*self.digester);
+        let write = WriteDraft { organization, account, code, draft };
+        if !self.operations.run(&self.environment, &Principal::Operator, write).await? {
             return Err(Refusal::InvalidEnrolment.into());
         }
-        self.environment.emit(drafted);
         Ok(DraftedEnrolment { email: grant.email.clone(), passcode: seed.secret, recovery_codes: recovery.codes })
     }
 
@@ -82,7 +71,8 @@ impl Accounts {
     /// [`Refusal::InvalidEnrolment`], also if the MAC of its row does not verify.
     pub(super) async fn open_invitation(&self, code: &SecretString) -> Result<OpenInvitation, Error> {
         let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
-        let found = self.store.find_invitation(code.digest(&*self.digester), self.environment.now()).await?;
+        let find = FindInvitation(code.digest(&*self.digester));
+        let found = self.operations.run(&self.environment, &Principal::Operator, find).await?;
         let found = found.ok_or(Refusal::InvalidEnrolment)?;
         self.digester.load_keys(&[found.stored.digest.key]).await?;
         if found.stored.mac_is_valid(&*self.digester) {

@@ -1,12 +1,11 @@
 //! Searches for an account or an invitation.
 
 use super::Accounts;
-use crate::account::ListedAccount;
+use crate::account::{AccountKey, FindAccount, FoundAccount, ListedAccount};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::field::FieldError;
 use crate::id::{AccountId, OrganizationId};
-use crate::port::{AccountKey, Find, FoundAccount};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 
@@ -55,8 +54,8 @@ impl Accounts {
             }
             AccountRef::Id(organization, account) => (Scope::One(organization), AccountKey::Id(organization, account)),
         };
-        let query = Find { principal: principal.clone(), of: scope, key, now: self.environment.now() };
-        Ok(self.store.find_account(query).await?.ok_or(Refusal::NotFound)?)
+        let found = self.operations.run(&self.environment, principal, FindAccount { scope, key }).await?;
+        Ok(found.ok_or(Refusal::NotFound)?)
     }
 }
 

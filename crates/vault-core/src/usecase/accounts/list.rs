@@ -1,11 +1,10 @@
 //! Lists of accounts and open invitations.
 
 use super::Accounts;
-use crate::account::ListedAccount;
+use crate::account::{ListAccounts, ListedAccount};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
-use crate::port::List;
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 
@@ -25,9 +24,9 @@ impl Accounts {
             Some(text) => Some(self.account_place(scope, text).await?),
             None => None,
         };
-        let (principal, now) = (principal.clone(), self.environment.now());
-        let query = List { principal, of: scope, after, limit: page.rows(), now };
-        Ok(Page::of(self.store.list_accounts(query).await?, &page, |last| {
+        let list = ListAccounts { scope, after, limit: page.rows() };
+        let listed = self.operations.run(&self.environment, principal, list).await?;
+        Ok(Page::of(listed, &page, |last| {
             let place = [last.grant.organization.as_bytes().as_slice(), last.grant.account.as_bytes()].concat();
             cursor::encode_position(&*self.digester, ListName::Accounts, scope, &place)
         }))

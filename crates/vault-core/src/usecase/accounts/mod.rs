@@ -45,7 +45,7 @@ use crate::id::{InstanceId, OrganizationId};
 use crate::login::ReservedAccount;
 use crate::operation::Operations;
 use crate::organization::{Organization, ReadOrganization};
-use crate::port::{AccountStore, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
+use crate::port::{AuditLog, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
 use crate::principal::Principal;
 use crate::time::Ttl;
 use std::sync::{Arc, Mutex};
@@ -59,8 +59,8 @@ pub struct AccountPorts {
     pub tally: Arc<AuditTally>,
     /// Runs operations.
     pub operations: Operations,
-    /// The store.
-    pub store: Arc<dyn AccountStore>,
+    /// The audit log, for refusals without an operation.
+    pub log: Arc<dyn AuditLog>,
     /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
     /// Generates and verifies TOTP secrets, passcodes and recovery codes.
@@ -81,7 +81,7 @@ pub struct Accounts {
     environment: Environment,
     tally: Arc<AuditTally>,
     operations: Operations,
-    store: Arc<dyn AccountStore>,
+    log: Arc<dyn AuditLog>,
     hasher: Arc<dyn PasswordHasher>,
     passcodes: Arc<dyn PasscodeVerifier>,
     tokens: Arc<dyn TokenIssuer>,
@@ -94,15 +94,14 @@ pub struct Accounts {
 impl Accounts {
     /// Creates the context for the instance `instance`, which all access tokens name.
     pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
-        let AccountPorts { environment, tally, operations, store, hasher, passcodes, tokens, digester, entropy } =
-            ports;
+        let AccountPorts { environment, tally, operations, log, hasher, passcodes, tokens, digester, entropy } = ports;
         Self {
             instance,
             max_ttl: Ttl::MAX,
             environment,
             tally,
             operations,
-            store,
+            log,
             hasher,
             passcodes,
             tokens,

@@ -68,7 +68,7 @@ impl Accounts {
             let action = AuditAction::AccountPasscodeChangeRefused;
             let record = self.environment.record(now, organization, Actor::from(principal), action, subject);
             let unconfirmed = Event::recorded(&record);
-            self.store.append(vec![record]).await?;
+            self.log.append(vec![record]).await?;
             self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };

@@ -3,8 +3,8 @@
 use super::Accounts;
 use crate::email::EmailAddress;
 use crate::error::Error;
+use crate::invitation::OpenInvitation;
 use crate::organization::OrganizationName;
-use crate::port::OpenInvitation;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 

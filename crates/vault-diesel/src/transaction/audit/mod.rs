@@ -19,7 +19,6 @@ const LARGEST_LIST: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct AuditRecorder {
     commits: bool,
-    commits_refusal: bool,
 }
 
 impl AuditRecorder {
@@ -29,12 +28,6 @@ impl AuditRecorder {
         tx.insert(audit::table, [NewEntry::of(sealed)])
     }
 
-    /// Appends an entry that the transaction was refused, and commits it although the transaction fails with the refusal.
-    pub(crate) fn record_refusal<'t>(&mut self, tx: &'t Tx<'_>, sealed: &SealedAuditRecord) -> Reply<'t, usize> {
-        self.commits_refusal = true;
-        self.record(tx, sealed)
-    }
-
     /// Commits without an entry: the transaction changes something that no principal requested, such as a cache.
     pub(crate) const fn commit_without_entry(&mut self) {
         self.commits = true;
@@ -42,10 +35,6 @@ impl AuditRecorder {
 
     pub(super) const fn commits(&self) -> bool {
         self.commits
-    }
-
-    pub(super) const fn commits_refusal(&self) -> bool {
-        self.commits_refusal
     }
 }
 

@@ -1,10 +1,5 @@
 //! Rotation of the keys of the instance: moves rows from one key to another, and destroys keys that no row needs.
 
-use super::super::account::directory;
-use super::super::account::enrolment::DraftRow;
-use super::super::account::invitation_row::{self, InvitationRow};
-use super::super::account::pending_seed::PendingRow;
-use super::super::account::row::{SignedRow, account_of};
 use super::super::audit::AuditRecorder;
 use super::super::credential::row::credential_of;
 use super::super::credential::{count, labels};
@@ -13,6 +8,10 @@ use super::key_columns;
 use super::keys::{ReadOrganizationKeys, insert_instance_key};
 use crate::db::{Db, Tx, Update, locked};
 use crate::failure::Failure;
+use crate::rows::accounts::directory;
+use crate::rows::accounts::pending_seed::PendingRow;
+use crate::rows::accounts::row::{SignedRow, account_of};
+use crate::rows::invitations::{DraftRow, InvitationRow, lock as lock_invitation};
 use crate::schema::{
     accounts, credentials, enrolment_drafts, instance, instance_keys, invitations, organization_keys, pending_seeds,
     retiring_instance_keys,
@@ -225,7 +224,7 @@ async fn move_lookup(tx: &Tx<'_>, row: &LookupMove) -> Result<bool, Failure> {
         }
         LookupMove::Address { place: (organization, id), address, .. } => {
             let account = AccountId::from_uuid(*id);
-            let invitation = invitation_row::lock(tx, *organization, account).await?;
+            let invitation = lock_invitation(tx, *organization, account).await?;
             Ok(invitation.is_some() && directory::move_invitation(tx, address, *organization, account).await?)
         }
         LookupMove::Credential { organization, id, code: (before, after), labels } => {

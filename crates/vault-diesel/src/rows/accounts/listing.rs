@@ -1,9 +1,5 @@
-//! Finding and listing accounts and invitations.
+//! Accounts with their logins.
 
-use super::super::Read;
-use super::super::authorize::authorize;
-use super::directory;
-use super::invitation_row::{self, InvitationRow};
 use super::row::{SignedRow, TABLE};
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
@@ -15,13 +11,11 @@ use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
     Queryable, Selectable, SelectableHelper as _,
 };
-use std::cmp::Reverse;
 use std::collections::HashMap;
-use vault_core::account::{Account, AccountLogins, ListedAccount};
+use vault_core::account::{Account, AccountLogins};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{ThrottleCounters, WrongPasscodes};
-use vault_core::port::{AccountKey, Find, FoundAccount, List};
-use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::port::AccountPlace;
 use vault_core::time::Timestamp;
 
 /// An account with its logins, and with the expiry of its invitation to enrol again.
@@ -54,146 +48,54 @@ fn accounts_with_logins() -> _ {
     accounts::table.inner_join(account_logins::table.on(is_logins)).left_join(invitations::table.on(is_invitation))
 }
 
-/// The organization to which a query is confined. `None`: it reads the rows of all.
-fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>, Denial> {
-    match scope {
-        Scope::One(organization) => Ok(Some(organization)),
-        Scope::All if *principal == Principal::Operator => Ok(None),
-        Scope::All => Err(Denial::InsufficientRole),
-    }
-}
-
-impl Read for Find<AccountKey, Scope> {
-    type Outcome = Option<FoundAccount>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<FoundAccount>, Failure> {
-        authorize(tx, &self.principal, self.now).await?;
-        let confined = confine(&self.principal, self.of)?;
-        let sees = |organization: OrganizationId| {
-            self.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
-        };
-        match &self.key {
-            AccountKey::Id(organization, account) if sees(*organization) => {
-                find(tx, *organization, *account, self.now).await
-            }
-            AccountKey::Id(..) => Ok(None),
-            AccountKey::Address(address) => {
-                if let Some((organization, account)) = directory::account_of(tx, address).await?
-                    && sees(organization)
-                {
-                    let found = find(tx, organization, account, self.now).await?;
-                    let missing = || Failure::damaged("directory", account.to_string(), "leads nowhere");
-                    return found.ok_or_else(missing).map(Some);
-                }
-                let invited = directory::invitations_of(tx, address).await?;
-                let invited: Vec<_> = invited.into_iter().filter(|(organization, _)| sees(*organization)).collect();
-                match invited[..] {
-                    [] => Ok(None),
-                    [(organization, account)] => find(tx, organization, account, self.now).await,
-                    _ => Ok(Some(FoundAccount::Invitations(invited.len()))),
-                }
-            }
-        }
-    }
-}
-
-/// Finds the account or the invitation with these ids.
-async fn find(
+/// Finds an account.
+pub(super) async fn find(
     tx: &Tx<'_>,
-    organization: OrganizationId,
-    account: AccountId,
+    (organization, account): AccountPlace,
     now: Timestamp,
-) -> Result<Option<FoundAccount>, Failure> {
+) -> Result<Option<Account>, Failure> {
     let row = accounts_with_logins()
         .filter(accounts::organization_id.eq(organization.stored()))
         .filter(accounts::id.eq(account.stored()))
         .select(AccountRow::as_select());
-    if let Some(row) = tx.first(row).await? {
-        let accounts = with_attempts(tx, vec![row], now).await?;
-        return Ok(accounts.into_iter().next().map(|account| FoundAccount::Account(Box::new(account))));
-    }
-    let invitation = invitation_row::get(tx, organization, account).await?;
-    Ok(invitation.map(|stored| FoundAccount::Invitation(Box::new(stored))))
-}
-
-impl Read for List<(OrganizationId, AccountId)> {
-    type Outcome = Vec<ListedAccount>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<ListedAccount>, Failure> {
-        authorize(tx, &self.principal, self.now).await?;
-        let organization = confine(&self.principal, self.of)?;
-        if organization.is_some_and(|organization| !self.principal.reaches(organization)) {
-            return Err(Denial::InsufficientRole.into());
-        }
-        let accounts = list_accounts(tx, organization, self).await?;
-        let mut listed: Vec<ListedAccount> = accounts.iter().map(Account::listed).collect();
-        listed.extend(list_invitations(tx, organization, self).await?);
-        listed.sort_by_key(|listed| (listed.grant.organization, Reverse(listed.grant.account)));
-        listed.truncate(self.limit);
-        Ok(listed)
-    }
+    let Some(row) = tx.first(row).await? else { return Ok(None) };
+    Ok(with_attempts(tx, vec![row], now).await?.pop())
 }
 
 /// Start of a page: IDs after `after` in its organization, then all later organizations.
-fn start(after: Option<(OrganizationId, AccountId)>) -> (IdBytes, IdBytes) {
+pub(crate) fn start(after: Option<AccountPlace>) -> (IdBytes, IdBytes) {
     match after {
         Some((organization, account)) => (organization.stored(), account.stored()),
         None => (BEFORE_ALL_IDS, AFTER_ALL_IDS),
     }
 }
 
-async fn list_accounts(
+/// Lists accounts.
+pub(super) async fn list(
     tx: &Tx<'_>,
     organization: Option<OrganizationId>,
-    query: &List<(OrganizationId, AccountId)>,
+    after: Option<AccountPlace>,
+    limit: usize,
+    now: Timestamp,
 ) -> Result<Vec<Account>, Failure> {
-    let (after, id) = start(query.after);
+    let (after, id) = start(after);
     let rows = match organization {
         Some(organization) => {
             let own = accounts_with_logins()
                 .filter(accounts::organization_id.eq(organization.stored()))
                 .filter(accounts::id.lt(id))
                 .order(accounts::id.desc());
-            tx.page(own.select(AccountRow::as_select()), query.limit).await?
+            tx.page(own.select(AccountRow::as_select()), limit).await?
         }
         None => {
             let same = accounts::organization_id.eq(after).and(accounts::id.lt(id));
             let all = accounts_with_logins()
                 .filter(accounts::organization_id.gt(after).or(same))
                 .order((accounts::organization_id, accounts::id.desc()));
-            tx.page(all.select(AccountRow::as_select()), query.limit).await?
+            tx.page(all.select(AccountRow::as_select()), limit).await?
         }
     };
-    with_attempts(tx, rows, query.now).await
-}
-
-async fn list_invitations(
-    tx: &Tx<'_>,
-    organization: Option<OrganizationId>,
-    query: &List<(OrganizationId, AccountId)>,
-) -> Result<Vec<ListedAccount>, Failure> {
-    let (after, id) = start(query.after);
-    let open = invitations::table
-        .filter(invitations::expires_at.gt(query.now.as_millis()))
-        .filter(invitations::state.is_null())
-        .select(InvitationRow::as_select());
-    let rows = match organization {
-        Some(organization) => {
-            let own = open
-                .filter(invitations::organization_id.eq(organization.stored()))
-                .filter(invitations::account_id.lt(id))
-                .order(invitations::account_id.desc());
-            tx.page(own, query.limit).await?
-        }
-        None => {
-            let same = invitations::organization_id.eq(after).and(invitations::account_id.lt(id));
-            let all = open
-                .filter(invitations::organization_id.gt(after).or(same))
-                .order((invitations::organization_id, invitations::account_id.desc()));
-            tx.page(all, query.limit).await?
-        }
-    };
-    rows.into_iter().map(|row: InvitationRow| Ok(row.decode()?.listed())).collect()
+    with_attempts(tx, rows, now).await
 }
 
 /// Adds the throttle buckets of accounts.

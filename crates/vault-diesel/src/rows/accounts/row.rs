@@ -1,10 +1,10 @@
 //! The columns of an account that its MAC covers, read and written as a whole.
 
-use super::super::Read as _;
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::schema::accounts;
 use crate::stored::{Column, IdBytes, StoredId as _};
+use crate::transaction::Read as _;
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
 use vault_core::account::{AccountRights, AccountState, SignedAccount, ValidSessions};

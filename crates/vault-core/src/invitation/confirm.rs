@@ -1,0 +1,97 @@
+//! Confirmation of an enrolment.
+
+use super::StoredInvitation;
+use super::find::open;
+use crate::account::{NewAccount, SignedAccount, sign_account};
+use crate::audit::{Actor, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
+use crate::digest::{Digest, LookupDigests, RowMac};
+use crate::error::Refusal;
+use crate::id::OrganizationId;
+use crate::operation::{Access, Failure, Operation, Unit};
+use crate::passcode::TimeStep;
+
+/// Creates an account from an invitation and its draft, or gives the re-enrolled account the password, TOTP secret and
+/// recovery codes of the draft. Deletes the invitation with its code. There is no principal yet: the enrolment code
+/// authorizes the change.
+///
+/// # Errors
+/// - [`Refusal::Contended`]: the invitation or the re-enrolled account has changed, was deleted or has expired, or its
+///   organization is not active.
+/// - [`Refusal::AddressInUse`]: an invitation of another organization has created an account for the address in the
+///   meantime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfirmEnrolment {
+    /// Fields of the new row: the rights of the invitation with state active, or those of the re-enrolled account, and
+    /// the IDs of the draft's password and TOTP secret, which must be unchanged.
+    pub signed: SignedAccount,
+    /// Version of the re-enrolled account as read, which must be unchanged. `None` if an account is created.
+    pub account_version: Option<i64>,
+    /// Lookup digests of the address.
+    pub address: LookupDigests,
+    /// Digest of the enrolment code, which the invitation must still have.
+    pub code: Digest,
+    /// Version of the invitation as read, which must be unchanged.
+    pub version: i64,
+    /// MAC of the draft as read, which must be unchanged.
+    pub draft: RowMac,
+    /// Time step whose code confirmed the enrolment. It is marked as used, so that this code cannot log in.
+    pub step: TimeStep,
+}
+
+impl Operation for ConfirmEnrolment {
+    type Outcome = ();
+    const ACCESS: Access = Access::Write;
+
+    /// One that creates an account runs alone, because an address is unique in the instance: two shared transactions could
+    /// wait for each other.
+    fn organization(&self) -> Option<OrganizationId> {
+        self.account_version.map(|_| self.signed.grant.organization)
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
+        let (rows, now, Self { signed, step, .. }) = (unit.rows(), unit.now(), self);
+        let place @ (organization, account) = (signed.grant.organization, signed.grant.account);
+        rows.lock(organization).await?;
+        let re_enrols = self.account_version.is_some();
+        let current = match re_enrols {
+            true => rows.account(place).await?.map(|(current, _)| current.version),
+            false => None,
+        };
+        let stored = open(unit, place, &self.code).await?;
+        let as_read =
+            |stored: &StoredInvitation| stored.version == self.version && stored.invitation.re_enrols() == re_enrols;
+        let stored = stored.filter(|stored| as_read(stored) && current == self.account_version);
+        let draft = rows.draft(place).await?.filter(|draft| draft.digest == self.draft);
+        let (Some(stored), Some(draft)) = (stored, draft) else { return Err(Refusal::Contended.into()) };
+        if !re_enrols && !rows.enter_address(&self.address, place).await? {
+            return Err(Refusal::AddressInUse.into());
+        }
+        rows.remove_invitation(&stored).await?;
+        // An existing account keeps its role.
+        let mut role = None;
+        let state = if re_enrols {
+            rows.set_password(place, &draft.password.blob).await?;
+            rows.enrol_seed(place, &draft.seed, *step, now).await?;
+            rows.replace_recovery_codes(place, &draft.recovery_codes).await?;
+            sign_account(unit, signed).await?
+        } else {
+            let digest = signed.digest(unit.digester());
+            unit.require_active_key(digest.key).await?;
+            let new = NewAccount {
+                signed: signed.clone(),
+                digest,
+                password: draft.password,
+                seed: draft.seed,
+                recovery_codes: draft.recovery_codes,
+                last_step: *step,
+                created_at: now,
+            };
+            rows.insert_account(&new).await?;
+            role = Some(AuditChange::new(ChangedField::Role, None, Some(signed.grant.role.to_string())));
+            signed.state(unit.digester())
+        };
+        let enrolled = Subject::Account(account).left(RecordedRow::Account, state).changing(role);
+        let affected = enrolled.and(RecordedRow::Invitation, RowState::Gone);
+        unit.record_as(Actor::Unknown, Some(organization), AuditAction::AccountEnrolled, affected).await
+    }
+}
