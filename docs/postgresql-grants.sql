@@ -42,7 +42,7 @@ GRANT SELECT, INSERT, DELETE ON
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credential_versions, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, lookups,
+    credential_uses, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, lookups,
     organization_keys, organizations, pending_seeds, receiver_status, recovery_codes, sessions
     TO :"role";
 COMMIT;

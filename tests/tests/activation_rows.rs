@@ -76,7 +76,7 @@ fn vend_rule_lifted_by_sql_is_not_resigned() {
     session.describe(&id, &json!({"description": "x"})).problem("internal-error");
     stage.refused("mine/short").problem("internal-error");
     let nullable =
-        "SELECT is_nullable FROM information_schema.columns WHERE table_name = 'credentials' AND column_name = 'code'";
+        "SELECT is_nullable FROM information_schema.columns WHERE table_name = 'credentials' AND column_name = 'card'";
     assert_eq!(Sql::of(&stage.vault).value(nullable), "NO");
 }
 
@@ -87,11 +87,12 @@ fn replaced_secret_made_current_by_sql_is_not_activated() {
     let session = stage.vault.admin_session();
     session.replace(own, &small("imports", 3), false).expect(201);
     stage.works();
+    stage.sql(&format!("UPDATE credentials SET version = 1 WHERE id = '{own}'"));
+    stage.refused("imports").problem("internal-error");
     stage.sql(&format!(
-        "UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_versions o \
-         WHERE t.id = '{own}' AND o.id = t.id; \
-         UPDATE credentials t SET version = o.version, information = o.information, key_id = o.key_id \
-         FROM credential_versions o WHERE t.id = '{own}' AND o.id = t.id"
+        "UPDATE credentials SET version = 2 WHERE id = '{own}'; \
+         UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_secrets o \
+         WHERE t.id = '{own}' AND t.version = 2 AND o.id = t.id AND o.version = 1"
     ));
     stage.refused("imports").problem("internal-error");
 }
@@ -121,8 +122,8 @@ fn sealed_data_opens_only_in_its_row() {
         "version = version + 1".to_owned(),
         "type = 'direct-link'".to_owned(),
         "type = 'no such type'".to_owned(),
-        format!("key_id = '{}'", stage.secret),
-        "key_id = gen_random_uuid()".to_owned(),
+        "revision = revision + 1".to_owned(),
+        format!("card = (SELECT card FROM credentials WHERE id = '{}')", stage.secret),
     ] {
         stage.sql(&format!("UPDATE credentials SET {change} WHERE id = '{own}'"));
         stage.refused("imports");

@@ -33,8 +33,6 @@ pub enum DigestPurpose {
     Cursor,
     /// A label of a credential, for lookups.
     Label,
-    /// State in the row of a credential: the version to issue, its type and the permitted forms.
-    CredentialState,
     /// A queued event delivery, and the position up to which events were read.
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
@@ -45,7 +43,7 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -57,7 +55,6 @@ impl DigestPurpose {
         Self::IdempotentBody,
         Self::Cursor,
         Self::Label,
-        Self::CredentialState,
         Self::EventDelivery,
         Self::EventId,
         Self::RecordedState,
@@ -77,7 +74,6 @@ impl DigestPurpose {
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",
             Self::Label => "label",
-            Self::CredentialState => "credential state",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
             Self::RecordedState => "recorded state",

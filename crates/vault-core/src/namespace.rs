@@ -49,6 +49,11 @@ impl Namespace {
         Ok(Self(text.to_owned()))
     }
 
+    /// Creates a namespace from stored text, which was validated when it was written.
+    pub(crate) fn from_stored(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// Returns the text of the namespace.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -53,28 +53,13 @@ pub struct SealedSeed {
     pub blob: Blob,
 }
 
-/// The two sealed parts of a credential, with the wrapped key of its data.
+/// The sealed data of a version of a credential, with its wrapped key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedCredential {
-    /// Organization key that protects data key and information.
-    pub key: KeyId,
-    /// The wrapped data key.
+pub struct SealedData {
+    /// The data key, wrapped with a key of the organization.
     pub data_key: Blob,
     /// Data, sealed with the data key.
     pub data: Blob,
-    /// Information, sealed with the organization's information key.
-    pub information: Blob,
-}
-
-/// Sealed labels, description and declared expiries of a credential.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedMetadata {
-    /// Organization key whose information key sealed it.
-    pub key: KeyId,
-    /// Revision of the credential to which it is bound.
-    pub revision: i64,
-    /// The sealed metadata.
-    pub blob: Blob,
 }
 
 /// The stored root of an instance's keys.

@@ -1,18 +1,13 @@
-//! Properties of labels, versions and health, for all inputs.
+//! Properties of labels and health, for all inputs.
 
-use crate::support::HASHES;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CredentialState, CredentialType, Description, EXPIRING_SECONDS, Health, HealthState, LabelFilter, LabelPatch,
-    Labels, LastCheck, Metadata, VersionLimits, VersionList, VersionRecord, effective_expiry,
+    EXPIRING_SECONDS, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck, effective_expiry,
 };
-use vault_core::id::{CredentialId, OrganizationId, VersionId};
 use vault_core::json::{self, Limits, Node};
-use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 
 fn node(text: &str) -> Node {
@@ -44,31 +39,6 @@ fn checks() -> impl Strategy<Value = Option<LastCheck>> {
 }
 
 proptest! {
-    /// The list of a credential's versions is stored without loss.
-    #[test]
-    fn version_list_keeps_its_records_when_stored(
-        records in vec((any::<i64>(), any::<[u8; 16]>(), prop::option::of(0..i64::MAX)), 0..6), now in 0..i64::MAX,
-    ) {
-        let records: Vec<_> = records.into_iter().map(|(number, id, destroy_at)| VersionRecord {
-            number,
-            id: VersionId::from_bytes(id),
-            destroy_at: destroy_at.map(Timestamp::from_millis),
-        }).collect();
-        let list: VersionList = records.iter().copied().collect();
-        let list = VersionList::from_bytes(list.as_bytes().to_vec());
-        prop_assert_eq!(list.records().collect::<Vec<_>>(), records.clone());
-        let now = Timestamp::from_millis(now);
-        for VersionRecord { number, .. } in records.clone() {
-            let first = records.iter().find(|record| record.number == number).copied();
-            prop_assert_eq!((list.get(number), list.id(number)), (first, first.map(|record| record.id)));
-            prop_assert_eq!(list.is_kept(number, now), first.is_some_and(|record| record.destroy_at.is_none_or(|at| now < at)));
-        }
-        // A truncated list contains no further version.
-        let cut = list.as_bytes().len().saturating_sub(1);
-        let cut = VersionList::from_bytes(list.as_bytes()[..cut].to_vec());
-        prop_assert_eq!(cut.records().count(), records.len().saturating_sub(1));
-    }
-
     #[test]
     fn valid_labels_are_unchanged(members in btree_map(names(), values(), 0..=16)) {
         prop_assert_eq!(read(&Labels::parse(object(&members), "/labels").unwrap()), members);
@@ -118,30 +88,6 @@ proptest! {
     }
 
     #[test]
-    fn newest_versions_are_kept_up_to_limit(
-        versions in 0_usize..8,
-        previous_seconds in 0_i64..100,
-        times in vec(0_i64..200, 0..12),
-        others in 1_usize..=2,
-        now in 200_i64..300,
-    ) {
-        let limits = VersionLimits { versions, previous_seconds };
-        let at = |seconds: i64| Timestamp::from_millis(seconds * 1_000);
-        let now = at(now);
-        let previous: Vec<_> = (1..).zip(&times).map(|(number, time)| (number, limits.supersede(at(*time)))).collect();
-        let destroyed = limits.destroyed(others, &previous, now);
-        let (gone, kept): (Vec<_>, Vec<_>) = previous.iter().copied().partition(|(number, _)| destroyed.contains(number));
-        prop_assert!(kept.len() + others <= versions.max(2));
-        prop_assert!(kept.iter().all(|(_, superseded)| now.millis_since(superseded.at) < previous_seconds * 1_000));
-        // A version that is deleted early was superseded before every version that is kept.
-        for (_, gone) in gone.iter().filter(|(_, superseded)| superseded.is_kept(now)) {
-            prop_assert!(kept.iter().all(|(_, kept)| kept.at >= gone.at));
-            prop_assert_eq!(kept.len() + others, versions.max(2));
-        }
-        prop_assert_eq!(limits.destroyed(others, &kept, now), Vec::<i64>::new());
-    }
-
-    #[test]
     fn health_is_first_matching_state(
         now in 0_i64..3_000_000,
         expires_at in prop::option::of(0_i64..3_000_000),
@@ -185,77 +131,6 @@ proptest! {
         let both: Vec<_> = [one, two].into_iter().flatten().collect();
         let at = |millis: Option<i64>| millis.map(Timestamp::from_millis);
         prop_assert_eq!(effective_expiry(at(one), at(two)), at(both.into_iter().min()));
-    }
-}
-
-proptest! {
-    #[test]
-    fn metadata_is_read_back_as_it_was_sealed(
-        members in btree_map(names(), values(), 0..=16),
-        text in prop::option::of("[a-zäöü.,\"\\\\]{1,100}"),
-        expiries in btree_map(1_i64..9, 0_i64..100_000, 0..5),
-        destroyed in vec(1_i64..9, 0..3),
-    ) {
-        let mut metadata = Metadata::default();
-        metadata.labels = Labels::parse(object(&members), "").unwrap();
-        metadata.description = text.map(|text| Description::parse(&text, "").unwrap());
-        for (number, millis) in &expiries {
-            metadata.set_expires_at(*number, Some(Timestamp::from_millis(*millis)));
-        }
-        prop_assert_eq!(&Metadata::from_json(&metadata.to_json()).unwrap(), &metadata);
-        metadata.forget(&destroyed);
-        for (number, millis) in expiries {
-            let kept = !destroyed.contains(&number);
-            prop_assert_eq!(metadata.expires_at(number), kept.then_some(Timestamp::from_millis(millis)));
-        }
-    }
-
-    /// The MAC of a credential's row does not verify if a column is changed or the MAC is moved to another row.
-    #[test]
-    fn mac_covers_one_state_of_one_credential(
-        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, with_metadata) in any::<(u8, bool, u8, bool)>(),
-    ) {
-        let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
-        let (here, there) = (Namespace::parse("imports", "").unwrap(), Namespace::parse("exports", "").unwrap());
-        let (version, revision) = (i64::from(version) + 1, i64::from(revision) + 1);
-        let first = VersionRecord { number: version, id: VersionId::from_bytes(one), destroy_at: None };
-        let others = [
-            VersionRecord { id: VersionId::from_bytes([!one[0]; 16]), ..first },
-            VersionRecord { destroy_at: Some(Timestamp::from_millis(revision)), ..first },
-        ];
-        let listed: VersionList = [first].into_iter().collect();
-        let lists = others.map(|other| [other].into_iter().collect::<VersionList>());
-        let [other_id, other_end] = &lists;
-        let state = CredentialState {
-            kind: CredentialType::S3,
-            namespace: &here,
-            vend: VendRule::Short,
-            version,
-            staged: staged.then_some(version + 1),
-            highest: version + 1,
-            listed: &listed,
-            revision,
-            metadata_revision: with_metadata.then_some(revision),
-        };
-        let code = state.code(&HASHES, organization, id);
-        prop_assert_eq!(code, state.code(&HASHES, organization, id));
-        prop_assert_eq!(code == state.code(&HASHES, organization, CredentialId::from_bytes(two)), one == two);
-        prop_assert!(code != state.code(&HASHES, OrganizationId::from_bytes([2; 16]), id));
-        let others = [
-            CredentialState { kind: CredentialType::Gcs, ..state },
-            CredentialState { namespace: &there, ..state },
-            CredentialState { vend: VendRule::Any, ..state },
-            CredentialState { version: version + 1, ..state },
-            CredentialState { staged: if staged { None } else { Some(version + 1) }, ..state },
-            CredentialState { highest: version + 2, ..state },
-            CredentialState { listed: other_id, ..state },
-            CredentialState { listed: other_end, ..state },
-            CredentialState { revision: revision + 1, ..state },
-            CredentialState { metadata_revision: if with_metadata { None } else { Some(revision) }, ..state },
-        ];
-        for other in others {
-            prop_assert!(code != other.code(&HASHES, organization, id), "{other:?}");
-        }
     }
 }
 

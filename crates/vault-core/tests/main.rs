@@ -5,6 +5,7 @@
 mod accounts;
 mod activations;
 mod audit_entries;
+mod card;
 mod checks;
 mod credential_data;
 mod credential_information;

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
-use vault_core::port::CredentialContext;
+use vault_core::port::{CardContext, CredentialContext};
 use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
 
 /// Identifies the column, row and version that a blob is stored in.
@@ -32,8 +32,7 @@ struct Object(Uuid, Option<Uuid>);
 enum Column {
     Data,
     DataKey,
-    Information,
-    Metadata,
+    Card,
     OrganizationKey,
     FingerprintKey,
     PurposeKey(InstanceKeyPurpose),
@@ -50,8 +49,7 @@ impl Column {
     const fn kind(self) -> &'static str {
         match self {
             Self::Data => "data",
-            Self::Information => "information",
-            Self::Metadata => "metadata",
+            Self::Card => "card",
             Self::Keyring => "keyring",
             Self::Password => "password",
             Self::Seed => "seed",
@@ -70,8 +68,7 @@ impl Column {
         match self {
             Self::Data => "credential.data",
             Self::DataKey => "credential.data_key",
-            Self::Information => "credential.information",
-            Self::Metadata => "credential.metadata",
+            Self::Card => "credential.card",
             Self::OrganizationKey => "organization_key.wrapped",
             Self::FingerprintKey => "organization.fingerprint_wrapped",
             Self::PurposeKey(InstanceKeyPurpose::Lookup) => "instance_key.wrapped/lookup",
@@ -98,7 +95,7 @@ impl Column {
     const fn table(self) -> &'static str {
         match self {
             Self::Data | Self::DataKey => "credential_secrets",
-            Self::Information | Self::Metadata => "credentials",
+            Self::Card => "credentials",
             Self::OrganizationKey => "organization_keys",
             Self::FingerprintKey => "organizations",
             Self::PurposeKey(_) => "instance_keys",
@@ -116,15 +113,14 @@ impl Context {
         Self::of_credential(Column::Data, instance, context)
     }
 
-    /// Returns the context of a credential's information, sealed by the organization's information key.
-    pub(crate) fn information(instance: InstanceId, context: CredentialContext) -> Self {
-        Self::of_credential(Column::Information, instance, context)
-    }
-
-    /// Returns the context of a credential's labels, description and declared expiries, sealed by the organization's
-    /// information key. The version is the credential's revision.
-    pub(crate) fn metadata(instance: InstanceId, context: CredentialContext) -> Self {
-        Self::of_credential(Column::Metadata, instance, context)
+    /// Returns the context of a credential's card, sealed by the organization's card key. The version is the credential's
+    /// revision.
+    pub(crate) fn card(instance: InstanceId, context: CardContext) -> Self {
+        Self {
+            organization: Some(context.organization),
+            version: context.revision,
+            ..Self::of_instance(Column::Card, instance, *context.credential.as_uuid())
+        }
     }
 
     /// Returns the context of a credential's data key, wrapped by the organization's wrap key.
@@ -136,7 +132,7 @@ impl Context {
         let credential = *context.credential.as_uuid();
         Self {
             organization: Some(context.organization),
-            object: Object(credential, context.id.map(|id| *id.as_uuid())),
+            object: Object(credential, Some(*context.id.as_uuid())),
             version: context.version,
             ..Self::of_instance(column, instance, credential)
         }
@@ -302,12 +298,14 @@ mod tests {
         let instance = InstanceId::from_uuid(id(1));
         let (organization, account) = (OrganizationId::from_uuid(id(2)), AccountId::from_uuid(id(3)));
         let credential = vault_core::id::CredentialId::from_uuid(id(4));
-        let place = CredentialContext { organization, credential, version: 1, id: None };
+        let version = vault_core::id::VersionId::from_uuid(id(7));
+        let place = CredentialContext { organization, credential, version: 1, id: version };
+        let card = CardContext { organization, credential, revision: 1 };
         let key = key_id(5);
         let rows = [
             (Context::data(instance, place), "credential_secrets", 4),
             (Context::data_key(instance, place, key), "credential_secrets", 4),
-            (Context::information(instance, place), "credentials", 4),
+            (Context::card(instance, card), "credentials", 4),
             (Context::organization_key(instance, organization, key), "organization_keys", 5),
             (Context::fingerprint_key(instance, organization, &organization_keys(5)), "organizations", 2),
             (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),

@@ -38,8 +38,8 @@ pub(crate) enum Label {
     Anchor,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
-    /// From an organization key: seals information.
-    Information,
+    /// From an organization key: seals cards.
+    Card,
     /// From an organization key: wraps data keys.
     OrganizationWrap,
 }
@@ -63,7 +63,7 @@ impl Label {
             Self::AuditCheckpoint => ["audit checkpoint", ""],
             Self::Anchor => ["anchor", ""],
             Self::Fingerprint => ["fingerprint", ""],
-            Self::Information => ["information", ""],
+            Self::Card => ["card", ""],
             Self::OrganizationWrap => ["wrap", ""],
         }
     }

@@ -31,7 +31,6 @@ pub(crate) struct LookUpKeys {
     attempt_bucket: MacKey,
     network: MacKey,
     idempotent_body: MacKey,
-    credential_state: MacKey,
     label: MacKey,
     /// Parent of the keys for rarely used purposes.
     other: SymmetricKey,
@@ -46,7 +45,6 @@ impl LookUpKeys {
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
-            credential_state: looked_up(DigestPurpose::CredentialState),
             label: looked_up(DigestPurpose::Label),
             other: Label::OtherDigests.derive(lookup),
         }
@@ -59,7 +57,6 @@ impl LookUpKeys {
             DigestPurpose::AttemptBucket => &self.attempt_bucket,
             DigestPurpose::Network => &self.network,
             DigestPurpose::IdempotentBody => &self.idempotent_body,
-            DigestPurpose::CredentialState => &self.credential_state,
             DigestPurpose::Label => &self.label,
             other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).code_of_parts(parts)),
         };

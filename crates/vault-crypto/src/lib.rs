@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `Entropy` | [`OsEntropy`] |
 //! | `Clock`, `IdGenerator` | [`SystemClock`], [`SystemIds`] |
-//! | `Sealer`, `InformationOpener`, `Opener` | [`Keyring::credentials`] |
+//! | `Sealer`, `CardOpener`, `Opener` | [`Keyring::credentials`] |
 //! | `KeyedDigester` | [`Keyring::digester`] |
 //! | `AuditSealer` | [`Keyring::audit_sealer`] |
 //! | `TokenIssuer` | [`Keyring::token_issuer`] |

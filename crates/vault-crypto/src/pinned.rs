@@ -3,14 +3,14 @@
 //!
 //! A changed format gets a new version and a separate file; released vectors never change.
 
-use crate::testing::{Bench, NOW, id};
+use crate::testing::{Bench, NOW, card, id};
 use crate::{Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use secrecy::ExposeSecret as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
-use vault_core::credential::{CredentialType, Information, SecretBytes};
+use vault_core::credential::{CredentialType, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::hash_slots::Requester;
 use vault_core::id::{
@@ -19,21 +19,20 @@ use vault_core::id::{
 use vault_core::namespace::Namespace;
 use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::{
-    AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
-    PasswordVerdict, SealedInformation, TokenIssuer as _,
+    AuditSealer as _, CardContext, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
+    PasswordVerdict, TokenIssuer as _,
 };
 use vault_core::role::Role;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
-    SealedCredential, SealedPassword, SealedSeed,
+    SealedData, SealedPassword, SealedSeed,
 };
 use vault_core::session::SessionClaims;
 
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
-const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 14] = [
+const PURPOSES: [DigestPurpose; 13] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -45,7 +44,6 @@ const PURPOSES: [DigestPurpose; 14] = [
     DigestPurpose::EventId,
     DigestPurpose::EnrolmentCode,
     DigestPurpose::Label,
-    DigestPurpose::CredentialState,
     DigestPurpose::RecordedState,
     DigestPurpose::UnconfirmedSecrets,
 ];
@@ -66,8 +64,12 @@ fn context() -> CredentialContext {
         organization: OrganizationId::from_uuid(id(2)),
         credential: CredentialId::from_uuid(id(3)),
         version: 4,
-        id: Some(VersionId::from_uuid(id(6))),
+        id: VersionId::from_uuid(id(6)),
     }
+}
+
+fn of_card() -> CardContext {
+    CardContext { organization: context().organization, credential: context().credential, revision: 4 }
 }
 
 fn namespace() -> Namespace {
@@ -233,13 +235,13 @@ async fn sealed_formats_are_pinned() {
     let root = load_root(directory.path(), vectors.bytes("root-key"));
     let (keyring, _bench, crypto) = open(&vectors, &root).await;
 
-    let (key, information) = (vectors.key("organization-key.id"), vectors.blob("credential.information"));
-    let row = SealedInformation { context: context(), key, blob: &information };
-    let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
-    assert_eq!(listed[0].as_ref().unwrap().as_json(), INFORMATION);
+    let sealed = vectors.blob("credential.card");
+    assert_eq!(sealed.key(), Some(vectors.key("organization-key.id")));
+    let opened = crypto.list_opener.open_cards(context().organization, &[(of_card(), &sealed)]).await.unwrap();
+    assert_eq!(opened[0].as_ref().unwrap(), &card());
 
     let (data_key, data) = (vectors.blob("credential.data-key"), vectors.blob("credential.data"));
-    let sealed = SealedCredential { key, data_key, data, information };
+    let sealed = SealedData { data_key, data };
     let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed).await.unwrap();
     assert_eq!(opened.to_canonical_json().expose(), DATA);
     let other = Namespace::parse("imports/daily", "").unwrap();
@@ -314,12 +316,12 @@ async fn write() {
     let data = SecretBytes::from(DATA.to_vec());
     let fingerprint = crypto.sealer.fingerprint(context().organization, &data).await.unwrap();
     vectors.put("fingerprint", fingerprint.to_string());
-    let information = Information::from_json(INFORMATION.to_owned()).unwrap();
     let key = bench.active_key(context().organization);
-    let sealed = crypto.sealer.seal(key, context(), &namespace(), &data, &information).await.unwrap();
+    let sealed = crypto.sealer.seal(key, context(), &namespace(), &data).await.unwrap();
     vectors.put("credential.data-key", sealed.data_key.as_bytes());
     vectors.put("credential.data", sealed.data.as_bytes());
-    vectors.put("credential.information", sealed.information.as_bytes());
+    let sealed = crypto.sealer.seal_card(key, of_card(), &card()).await.unwrap();
+    vectors.put("credential.card", sealed.as_bytes());
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();

@@ -11,8 +11,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
-use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::activation::VendRule;
+use vault_core::credential::{
+    Card, CardVersion, CredentialType, Description, Information, Labels, Metadata, Superseded,
+};
+use vault_core::id::{InstanceId, KeyId, OrganizationId, VersionId};
+use vault_core::json::{Member, Node};
 use vault_core::keyring::KeyringDocument;
+use vault_core::namespace::Namespace;
 use vault_core::port::{
     CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
     StoreError,
@@ -55,6 +61,33 @@ pub(crate) fn key(first: u8) -> SymmetricKey {
 
 pub(crate) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
+}
+
+/// A card with a value in each of its parts.
+pub(crate) fn card() -> Card {
+    let version = |number: i64, superseded| CardVersion {
+        number,
+        id: VersionId::from_uuid(id(number.unsigned_abs().into())),
+        created_at: NOW,
+        superseded,
+        expires_at: Some(NOW.plus_seconds(number)),
+        information: Information::from_json(r#"{"secrets":["url"],"fingerprint":"000000000000"}"#.to_owned()).unwrap(),
+    };
+    let label = Member { name: "stage".to_owned(), value: Node::String("nightly".into()) };
+    let labels = Labels::parse(Node::Object(vec![label]), "").unwrap();
+    let mut metadata = Metadata::default();
+    metadata.labels = labels;
+    metadata.description = Some(Description::parse("Files of a supplier.", "").unwrap());
+    metadata.set_expires_at(3, Some(NOW.plus_seconds(9)));
+    Card {
+        kind: CredentialType::DirectLink,
+        namespace: Namespace::parse("imports", "").unwrap(),
+        vend: VendRule::Any,
+        highest: 5,
+        current: version(3, None),
+        others: vec![version(2, Some(Superseded { at: NOW, destroy_at: NOW.plus_seconds(7) })), version(5, None)],
+        metadata,
+    }
 }
 
 pub(crate) fn key_id(number: u128) -> KeyId {

@@ -104,11 +104,11 @@ impl Deployment {
             sealer: crypto.sealer.clone(),
             rewrapper: crypto.rewrapper,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
-            information: crypto.list_opener.clone(),
+            cards: crypto.list_opener.clone(),
             digester: digester.clone(),
         };
         let inspects_with = InspectionCrypto {
-            information: crypto.list_opener.clone(),
+            cards: crypto.list_opener.clone(),
             digester: digester.clone(),
             opener: Some(crypto.opener),
         };

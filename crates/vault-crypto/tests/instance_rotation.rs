@@ -15,6 +15,7 @@ use vault_core::error::{Error, Refusal};
 use vault_core::id::{AccountId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use vault_core::integration::{IntegrationState, Overlap};
 use vault_core::invitation::INVITATION_SECONDS;
+use vault_core::json::{Member, Node};
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
@@ -562,7 +563,8 @@ async fn lookups_succeed_under_next_key() {
     let invited = invited.await.unwrap();
     running.integration(organization, "nightly").await;
     let who = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
-    let labels = || serde_json::from_str::<Labels>(r#"{"stage":"nightly"}"#).unwrap();
+    let label = || Member { name: "stage".to_owned(), value: Node::String("nightly".into()) };
+    let labels = || Labels::parse(Node::Object(vec![label()]), "").unwrap();
     let mut saved = Vec::new();
     let taken = async |process: &Process, email: &str| {
         let request = CreateAccountRequest {

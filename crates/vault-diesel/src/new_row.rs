@@ -9,7 +9,7 @@ use diesel::sql_types::BigInt;
 use diesel::{AppearsOnTable, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
 use vault_core::check::CheckReason;
-use vault_core::credential::SaveCredential;
+use vault_core::credential::{NewVersion, SaveCredential};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::Idempotency;
@@ -24,33 +24,30 @@ pub(crate) struct NewCredential<'a> {
     kind: &'a str,
     namespace: &'a str,
     version: i64,
+    vend: &'a str,
+    expires_at: i64,
+    revision: i64,
+    card: &'a [u8],
+    key_id: IdBytes,
     created_at: i64,
     updated_at: i64,
-    version_created_at: i64,
-    key_id: IdBytes,
-    information: &'a [u8],
-    revision: i64,
-    highest_version: i64,
-    listed_versions: &'a [u8],
-    expires_at: i64,
-    vend: &'a str,
-    code: &'a [u8],
-    metadata: Option<&'a [u8]>,
-    metadata_key_id: Option<IdBytes>,
-    metadata_revision: Option<i64>,
     checked_at: Option<i64>,
     check_since: Option<i64>,
     check_failed: Option<&'static str>,
 }
 
-/// The sealed data of a credential.
+/// The sealed data of a version that is current or staged.
 #[derive(Insertable)]
 #[diesel(table_name = credential_secrets, treat_none_as_default_value = false)]
 pub(crate) struct NewSecret<'a> {
     organization_id: IdBytes,
     id: IdBytes,
+    version: i64,
     data_key: &'a [u8],
     data: &'a [u8],
+    checked_at: Option<i64>,
+    check_since: Option<i64>,
+    check_failed: Option<&'static str>,
 }
 
 /// A label of a credential.
@@ -132,41 +129,39 @@ pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
 
 impl<'a> NewCredential<'a> {
     pub(crate) fn of(save: &'a SaveCredential, now: Timestamp) -> Self {
-        let metadata = save.description.metadata.as_ref();
+        let check = save.version.check;
         Self {
             organization_id: save.organization.stored(),
             id: save.id.stored(),
             kind: save.kind.as_str(),
             namespace: save.namespace.as_str(),
-            version: save.version,
+            version: save.version.number,
+            vend: save.vend.as_str(),
+            expires_at: expiry_column(save.expires_at),
+            revision: 1,
+            card: save.card.as_bytes(),
+            key_id: save.key.stored(),
             created_at: now.as_millis(),
             updated_at: now.as_millis(),
-            version_created_at: now.as_millis(),
-            key_id: save.sealed.key.stored(),
-            information: save.sealed.information.as_bytes(),
-            revision: 1,
-            highest_version: save.version,
-            listed_versions: save.listed.as_bytes(),
-            expires_at: expiry_column(save.expires_at),
-            vend: save.description.vend.as_str(),
-            code: save.code.as_bytes().as_slice(),
-            metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
-            metadata_key_id: metadata.map(|metadata| metadata.key.stored()),
-            metadata_revision: metadata.map(|metadata| metadata.revision),
-            checked_at: save.check.map(|check| check.at.as_millis()),
-            check_since: save.check.map(|check| check.since.as_millis()),
-            check_failed: save.check.and_then(|check| check.failed).map(CheckReason::as_str),
+            checked_at: check.map(|check| check.at.as_millis()),
+            check_since: check.map(|check| check.since.as_millis()),
+            check_failed: check.and_then(|check| check.failed).map(CheckReason::as_str),
         }
     }
 }
 
 impl<'a> NewSecret<'a> {
-    pub(crate) fn of(save: &'a SaveCredential) -> Self {
+    pub(crate) fn of(organization: OrganizationId, id: CredentialId, version: &'a NewVersion) -> Self {
+        let NewVersion { number, data, check, .. } = version;
         Self {
-            organization_id: save.organization.stored(),
-            id: save.id.stored(),
-            data_key: save.sealed.data_key.as_bytes(),
-            data: save.sealed.data.as_bytes(),
+            organization_id: organization.stored(),
+            id: id.stored(),
+            version: *number,
+            data_key: data.data_key.as_bytes(),
+            data: data.data.as_bytes(),
+            checked_at: check.map(|check| check.at.as_millis()),
+            check_since: check.map(|check| check.since.as_millis()),
+            check_failed: check.and_then(|check| check.failed).map(CheckReason::as_str),
         }
     }
 }

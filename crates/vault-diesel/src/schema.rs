@@ -245,23 +245,13 @@ diesel::table! {
         kind -> Text,
         namespace -> Text,
         version -> BigInt,
+        vend -> Text,
+        expires_at -> BigInt,
+        revision -> BigInt,
+        card -> Binary,
+        key_id -> crate::stored::Id,
         created_at -> BigInt,
         updated_at -> BigInt,
-        key_id -> crate::stored::Id,
-        information -> Binary,
-        revision -> BigInt,
-        highest_version -> BigInt,
-        listed_versions -> Binary,
-        staged_version -> Nullable<BigInt>,
-        previous_version -> Nullable<BigInt>,
-        previous_until -> Nullable<BigInt>,
-        version_created_at -> BigInt,
-        expires_at -> BigInt,
-        vend -> Text,
-        code -> Binary,
-        metadata -> Nullable<Binary>,
-        metadata_key_id -> Nullable<crate::stored::Id>,
-        metadata_revision -> Nullable<BigInt>,
         checked_at -> Nullable<BigInt>,
         check_since -> Nullable<BigInt>,
         check_failed -> Nullable<Text>,
@@ -323,29 +313,16 @@ diesel::table! {
 }
 
 diesel::table! {
-    credential_versions (organization_id, id, version) {
+    credential_secrets (id, organization_id, version) {
         organization_id -> crate::stored::Id,
         id -> crate::stored::Id,
         version -> BigInt,
-        created_at -> BigInt,
-        superseded_at -> Nullable<BigInt>,
-        destroy_at -> Nullable<BigInt>,
-        key_id -> crate::stored::Id,
-        information -> Binary,
         data_key -> Binary,
         data -> Binary,
+        destroy_at -> Nullable<BigInt>,
         checked_at -> Nullable<BigInt>,
         check_since -> Nullable<BigInt>,
         check_failed -> Nullable<Text>,
-    }
-}
-
-diesel::table! {
-    credential_secrets (id, organization_id) {
-        organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        data_key -> Binary,
-        data -> Binary,
     }
 }
 
@@ -519,13 +496,7 @@ diesel::allow_tables_to_appear_in_same_query!(
     invited_addresses,
     enrolment_codes
 );
-diesel::allow_tables_to_appear_in_same_query!(
-    credentials,
-    credential_versions,
-    credential_secrets,
-    credential_labels,
-    lookups
-);
+diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, lookups);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, lookups);

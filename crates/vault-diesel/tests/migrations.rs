@@ -46,7 +46,7 @@ const MAINTENANCE: [&str; 11] = [
     "invitations_expiry",
     "pending_seeds_expiry",
     "sessions_expiry",
-    "credential_versions_by_end",
+    "credential_secrets_by_end",
     "deliveries_ended",
     "credential_uses_by_age",
     "hourly_counts_by_age",

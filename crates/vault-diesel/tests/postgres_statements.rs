@@ -15,7 +15,7 @@ use support::postgres::{patient_store, query};
 use support::world::World;
 use vault_core::activation::ListActivations;
 use vault_core::credential::{
-    CredentialChange, CredentialType, HealthState, ListCredentials, ListPosition, ListVersions, ShowCredential,
+    CredentialType, HealthState, ListCredentials, ListPosition, ListVersions, ShowCredential, VersionEffects,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
@@ -102,10 +102,10 @@ async fn tenant_statements_filter_by_organization() {
         let saves = (0..6).map(|number| {
             let mut command = world.save();
             command.payload.namespace = activated();
-            command.payload.description.labels = vec![label];
+            command.payload.labels = vec![label];
             let (account, body) = (world.account, Digest::from_bytes([7; 32]));
             // The second round repeats the requests.
-            command.payload.idempotency =
+            command.payload.version.idempotency =
                 (number > 2).then(|| Idempotency { account, key: format!("{number}"), body: body.into() });
             let store = Arc::clone(&store);
             async move { store.save_credential(command).await.unwrap() }
@@ -145,8 +145,9 @@ async fn tenant_statements_filter_by_organization() {
     for revision in 1..=2 {
         let replacements = saved[..6].iter().map(|id| {
             let (store, mut command) = (Arc::clone(&store), world.replace(*id, revision));
-            let CredentialChange::Replace { version, .. } = &mut command.payload.change else { unreachable!() };
-            version.destroyed = vec![1];
+            if revision == 1 {
+                command.payload.effects = VersionEffects { destroyed: vec![1], moved: Vec::new() };
+            }
             async move { store.change_credential(command).await.unwrap() }
         });
         futures_util::future::join_all(replacements).await;
@@ -208,7 +209,6 @@ async fn tenant_statements_filter_by_organization() {
         "credential_labels",
         "credential_secrets",
         "credential_uses",
-        "credential_versions",
         "credentials",
         "entities",
         "global_lookups",

@@ -14,13 +14,13 @@ use support::postgres::{client, database, patient_store, query, store, wait_for_
 use support::world::World;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-use vault_core::credential::{CredentialChange, SaveCredential};
+use vault_core::credential::SaveCredential;
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::integration::CreateIntegration;
 use vault_core::port::{Idempotency, StoreError};
 use vault_core::principal::{Denial, Principal};
-use vault_core::sealed::Blob;
+use vault_core::sealed::{Blob, SealedData};
 use vault_core::{Command, Refusal};
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
@@ -46,7 +46,7 @@ fn replace(
     world: &World,
     id: CredentialId,
     revision: i64,
-) -> BoxFuture<'static, Result<i64, StoreError>> {
+) -> BoxFuture<'static, Result<Option<i64>, StoreError>> {
     let (store, command) = (Arc::clone(store), world.replace(id, revision));
     async move { store.change_credential(command).await }.boxed()
 }
@@ -211,11 +211,11 @@ async fn queued_replacements_share_a_transaction() {
     replacements.push(replace(&scene.store, &scene.world, nonexistent, 1));
     let mut outcomes = scene.hold_up_at("accounts", replacements, async |_| {}).await;
     let rest = outcomes.split_off(20);
-    assert!(outcomes.into_iter().all(|replaced| replaced.unwrap() == 2));
+    assert!(outcomes.into_iter().all(|replaced| replaced.unwrap().is_none()));
     assert!(
         matches!(
             rest.as_slice(),
-            [Err(StoreError::Refused(Refusal::Changed)), Ok(3), Err(StoreError::Refused(Refusal::NotFound))]
+            [Err(StoreError::Refused(Refusal::Changed)), Ok(None), Err(StoreError::Refused(Refusal::NotFound))]
         ),
         "{rest:?}"
     );
@@ -223,9 +223,11 @@ async fn queued_replacements_share_a_transaction() {
     assert_eq!(scene.count("sum(version) || ' in ' || count(DISTINCT xmin::text)"), "41 in 2");
     assert_eq!(scene.audited("credential.replaced"), "21");
     let of = scene.world.organization;
-    let kept = format!("SELECT count(*), max(version) FROM credential_versions WHERE organization_id = '{of}'");
+    let kept = format!(
+        "SELECT count(*), max(version) FROM credential_secrets WHERE organization_id = '{of}' AND destroy_at IS NOT NULL"
+    );
     assert_eq!(query(&scene.address, &kept), "21|2");
-    assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), 3);
+    assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), None);
 }
 
 /// The first of the waiting replacements runs in its own transaction. The others share one.
@@ -246,26 +248,25 @@ async fn replacement_writes_the_same_in_any_batch() {
                 let mut command = scene.world.replace(*id, revision);
                 command.now = command.now.plus_seconds(revision);
                 command.payload.expires_at = (revision < 3).then(|| command.now.plus_seconds(60));
-                let CredentialChange::Replace { version, .. } = &mut command.payload.change else { unreachable!() };
                 let content = |byte| Blob::from_bytes(vec![byte, revision as u8]);
-                version.sealed.data_key = content(6);
-                version.sealed.data = content(7);
-                version.sealed.information = content(8);
+                command.payload.card = content(8);
+                let version = command.payload.version.as_mut().expect("it is new");
+                version.data = SealedData { data_key: content(6), data: content(7) };
                 // The last one keeps the previous version.
-                version.destroyed = if revision == 3 { vec![1, 2] } else { Vec::new() };
+                if revision == 3 {
+                    command.payload.effects.destroyed = vec![1, 2];
+                }
                 let store = Arc::clone(&scene.store);
                 async move { store.change_credential(command).await }.boxed()
             })
             .collect();
         let replaced = scene.hold_up_at("accounts", replacements, async |_| {}).await;
-        assert!(replaced.into_iter().all(|replaced| replaced.unwrap() == revision + 1));
+        assert!(replaced.into_iter().all(|replaced| replaced.unwrap().is_none()));
         assert_eq!(scene.count("count(DISTINCT xmin::text)"), "2");
-        for table in ["credentials", "credential_secrets"] {
-            assert_eq!(rows(table), "5 rows, 1 contents", "{table} after {revision}");
-        }
-        // Each kept version has different content.
-        let kept = if revision == 3 { 1 } else { revision };
-        assert_eq!(rows("credential_versions"), format!("{} rows, {kept} contents", 5 * kept));
+        assert_eq!(rows("credentials"), "5 rows, 1 contents", "after {revision}");
+        // Each version has different content.
+        let kept = if revision == 3 { 2 } else { revision + 1 };
+        assert_eq!(rows("credential_secrets"), format!("{} rows, {kept} contents", 5 * kept));
     }
     assert_eq!(scene.count("DISTINCT version || ' ' || COALESCE(check_failed, 'not checked')"), "4 not checked");
 }
@@ -417,7 +418,7 @@ async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() 
         .map(|number| {
             let mut command = scene.world.save();
             let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
-            command.payload.idempotency =
+            command.payload.version.idempotency =
                 Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
             command
         })
@@ -425,7 +426,7 @@ async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() 
     let ids: Vec<_> = commands.iter().map(|command| command.payload.id).collect();
     let again = |number: usize| {
         let mut command = scene.world.save();
-        command.payload.idempotency.clone_from(&commands[number].payload.idempotency);
+        command.payload.version.idempotency.clone_from(&commands[number].payload.version.idempotency);
         save(&scene.store, command)
     };
     let saves = commands.iter().cloned().map(|command| save(&scene.store, command)).collect();

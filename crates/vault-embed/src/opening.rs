@@ -481,7 +481,7 @@ impl Platform {
         let ports = Ports {
             entropy: self.entropy.clone(),
             sealer: crypto.sealer,
-            information_opener: crypto.list_opener,
+            card_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             entity_sealer: Arc::new(keyring.entity_sealer()),

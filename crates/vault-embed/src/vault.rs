@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    EntitySealer, Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher,
-    Rewrapper, Sealer, StoreError, TokenIssuer,
+    CardOpener, EntitySealer, Entropy, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper,
+    Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
@@ -80,7 +80,7 @@ pub struct Ports {
     /// Seals credentials.
     pub sealer: Arc<dyn Sealer>,
     /// Decrypts the information that lists show.
-    pub information_opener: Arc<dyn InformationOpener>,
+    pub card_opener: Arc<dyn CardOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
     /// Creates instance keys.

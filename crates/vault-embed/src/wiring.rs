@@ -35,7 +35,7 @@ impl OpenVault {
             self.tally.clone(),
             ports.store.keys.clone(),
             ports.sealer.clone(),
-            ports.information_opener.clone(),
+            ports.card_opener.clone(),
             self.ports.operations(),
         )
     }
@@ -70,7 +70,7 @@ impl OpenVault {
             sealer: ports.sealer.clone(),
             rewrapper: ports.rewrapper.clone(),
             instance_rewrapper: ports.instance_rewrapper.clone(),
-            information: ports.information_opener.clone(),
+            cards: ports.card_opener.clone(),
             digester: ports.digester.clone(),
         };
         let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), self.ports.operations(), crypto);
@@ -88,11 +88,7 @@ impl OpenVault {
     /// Returns the integrity check, which finds stored rows that are damaged or were changed outside the service.
     pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
         let ports = &self.ports;
-        let crypto = InspectionCrypto {
-            information: ports.information_opener.clone(),
-            digester: ports.digester.clone(),
-            opener,
-        };
+        let crypto = InspectionCrypto { cards: ports.card_opener.clone(), digester: ports.digester.clone(), opener };
         Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.ports.operations(), crypto)
     }
 }

@@ -85,7 +85,7 @@ pub trait CredentialCommands {
     fn change_credential(
         &self,
         mut command: Command<ChangeCredential>,
-    ) -> impl Future<Output = Result<i64, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Option<i64>, StoreError>> + Send + 'static {
         command.payload.action = command.audit.record.action;
         run(self.rows(), command)
     }

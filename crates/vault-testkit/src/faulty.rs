@@ -198,8 +198,8 @@ ports! {
         finish_restore(command: Command<FinishRestore>) -> Option<Settled>;
     }
     KeyRotation {
-        find_sealed(query: FindSealed) -> Vec<SealedRow>;
-        count_sealed(organization: OrganizationId, key: KeyId) -> SealedCount;
+        find_sealed(query: FindSealed) -> Vec<SealedCredential>;
+        count_sealed(organization: OrganizationId, key: KeyId) -> i64;
         move_sealed(command: MoveSealed) -> Option<usize>;
         destroy_organization_key(command: DestroyOrganizationKey) -> KeyDestruction;
     }

@@ -40,8 +40,7 @@ use vault_core::port::{EntityRow, StoreError, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
 use vault_core::sealed::{
-    InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential, SealedPassword,
-    SealedSeed,
+    InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedData, SealedPassword, SealedSeed,
 };
 use vault_core::time::Timestamp;
 
@@ -238,10 +237,11 @@ impl MemoryStore {
         kinds.into_iter().filter(|(_, left)| *left).map(|(kind, _)| kind.to_owned()).collect()
     }
 
-    /// Returns a credential's sealed parts, including the data, which no port returns.
-    pub fn sealed_credential(&self, id: CredentialId) -> Option<SealedCredential> {
+    /// Returns the sealed data of a credential's current version, which no port returns.
+    pub fn sealed_data(&self, id: CredentialId) -> Option<SealedData> {
         let state = &lock(&self.inner).state;
-        state.credentials.values().find(|row| row.stored.id == id).map(|row| row.sealed.clone())
+        let row = state.credentials.values().find(|row| row.stored.id == id)?;
+        Some(row.data.get(&row.stored.version)?.data.clone())
     }
 
     /// Changes fields that the MAC of an account's row covers, but not the MAC, as an attacker with write access to the
@@ -308,28 +308,12 @@ impl MemoryStore {
         (state.instance, state.retiring_instance_keys) = (Some(instance), retiring);
     }
 
-    /// Replaces a credential's version, as a replacement of its data would. Returns `false` if the credential does not
-    /// exist.
-    pub fn replace_credential(&self, id: CredentialId, version: i64, sealed: SealedCredential) -> bool {
-        let state = &mut lock(&self.inner).state;
-        let row = state.credentials.values_mut().find(|row| row.stored.id == id);
-        row.map(|row| {
-            row.stored.version = version;
-            row.stored.key = sealed.key;
-            row.stored.information = sealed.information.clone();
-            row.sealed = sealed;
-        })
-        .is_some()
-    }
-
-    /// Changes a credential's sealed parts, as an attacker with write access to the database might. Returns `false` if
-    /// the credential does not exist.
-    pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
+    /// Changes the sealed data of a credential's current version, as an attacker with write access to the database might. Returns
+    /// `false` if the credential does not exist.
+    pub fn tamper_with_data(&self, id: CredentialId, change: impl FnOnce(&mut SealedData)) -> bool {
         let state = &mut lock(&self.inner).state;
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
-        change(&mut row.sealed);
-        row.stored.information = row.sealed.information.clone();
-        true
+        row.data.get_mut(&row.stored.version).map(|row| change(&mut row.data)).is_some()
     }
 
     /// Changes a credential's row, as an attacker with write access to the database might. Returns `false` if the

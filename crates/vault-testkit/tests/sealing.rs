@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::credential::{CredentialData, CredentialType, Information};
-use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use vault_core::credential::{Card, CardVersion, CredentialData, CredentialType, Information, Metadata};
+use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::namespace::Namespace;
 use vault_core::port::*;
@@ -91,11 +92,25 @@ impl Setting {
     }
 
     async fn seal(&self, sealer: &CountedSealer) -> Result<KeyId, SealError> {
-        let credential = CredentialId::from_bytes([1; 16]);
-        let context = CredentialContext { organization: self.organization, credential, version: 1, id: None };
-        let namespace = Namespace::parse("imports", "").unwrap();
-        let information = Information::from_json("{}".to_owned()).unwrap();
-        Ok(sealer.seal(context, &namespace, &data().to_canonical_json(), &information).await?.key)
+        let (organization, credential) = (self.organization, CredentialId::from_bytes([1; 16]));
+        let version = CardVersion {
+            number: 1,
+            id: VersionId::from_bytes([2; 16]),
+            created_at: ManualClock::START,
+            superseded: None,
+            expires_at: None,
+            information: Information::from_json("{}".to_owned()).unwrap(),
+        };
+        let card = Card {
+            kind: CredentialType::DirectLink,
+            namespace: Namespace::parse("imports", "").unwrap(),
+            vend: VendRule::Any,
+            highest: 1,
+            current: version,
+            others: Vec::new(),
+            metadata: Metadata::default(),
+        };
+        Ok(sealer.seal((CardContext { organization, credential, revision: 1 }, &card), None).await?.key)
     }
 
     fn editor(&self) -> Principal {
@@ -226,7 +241,7 @@ async fn save_is_sealed_again_when_its_key_was_replaced() {
     let setting = Setting::new(10, 100, 200).await;
     let (vault, editor) = (setting.vault(), setting.editor());
     let saved = vault.save(&editor, request()).await.unwrap();
-    let first = setting.store.sealed_credential(saved).unwrap().key;
+    let first = setting.store.sealed_data(saved).unwrap().data_key.key().unwrap();
     let next = setting.sealer.new_organization_key(setting.organization, ManualClock::START).unwrap();
     let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(setting.organization));
     let audit =
@@ -236,7 +251,7 @@ async fn save_is_sealed_again_when_its_key_was_replaced() {
     let command = ReplaceOrganizationKey { current: first, next: next.clone(), fingerprint, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let saved = vault.save(&editor, request()).await.unwrap();
-    assert_eq!(setting.store.sealed_credential(saved).unwrap().key, next.id);
+    assert_eq!(setting.store.sealed_data(saved).unwrap().data_key.key(), Some(next.id));
     assert_eq!(setting.rows().await, [(KeyState::Retiring, 65_536), (KeyState::Active, 65_536)]);
 }
 

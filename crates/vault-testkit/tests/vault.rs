@@ -110,7 +110,7 @@ async fn damaged_row_does_not_fail_its_page() {
         vault.save(&editor, NewCredential::new(namespace, data)).await.unwrap()
     };
     let (sound, damaged) = (save().await, save().await);
-    fake.store.tamper_with_credential(damaged, |sealed| sealed.information = Blob::from_bytes(b"x".to_vec()));
+    fake.store.tamper_with_row(damaged, |row| row.card = Blob::from_bytes(b"x".to_vec()));
 
     let page = vault.list(&editor, Default::default(), Default::default()).await.unwrap();
     let shown: Vec<_> = page.items.iter().map(|item| (item.id, item.information.is_some())).collect();

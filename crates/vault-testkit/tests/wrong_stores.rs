@@ -65,7 +65,7 @@ wrong_stores! {
     it_inspects_the_current_version_alone: |store: Wrong| {
         store.answering("whole_credential", |answer: &mut Result<Option<WholeCredential>, StoreError>| {
             if let Ok(Some(whole)) = answer {
-                whole.sealed.retain(|taken| taken.version == whole.versions.current.version);
+                whole.data.retain(|taken| taken.version == whole.versions.current.version);
             }
         })
     } => inspection::credential_is_read_completely;
@@ -106,7 +106,7 @@ fn defects_of_rows_are_found() {
         ForgetsRequests in idempotency::replay_outlives_created_credential;
         ForgetsRequests in machine::concurrent_clients_are_linearizable;
         KeepsVersions in version::destroyed_version_is_deleted_immediately;
-        KeepsLabels in life::credential_metadata_is_replaced;
+        KeepsLabels in life::description_is_replaced;
         ReversesCredentials in activation::credentials_are_fetched_as_saved;
         HidesFreezes in activation::freeze_takes_effect_during_activations;
         CountsLess in activation::count_of_active_activations_is_exact;

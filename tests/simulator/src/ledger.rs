@@ -1,5 +1,6 @@
 //! The acknowledged writes, and the states of the database that they allow.
 
+use crate::look::Secret;
 use crate::world::Parts;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +44,8 @@ pub(crate) struct Request {
 /// The content of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The revision, the metadata in a list, and the parts of all versions (oldest first), by credential.
-    pub(crate) credentials: BTreeMap<String, (i64, Vec<Parts>)>,
+    /// The revision, the card, and the data of all versions (oldest first), by credential.
+    pub(crate) credentials: BTreeMap<String, (i64, Vec<u8>, Vec<Secret>)>,
     /// IDs of the audit records.
     pub(crate) audit: BTreeSet<String>,
     /// The stored number of credentials of the organization.
@@ -127,7 +128,8 @@ impl Ledger {
         }
         for (credential, versions) in &self.stands {
             if !self.is(held, &name(*credential), versions) {
-                let found = held.credentials.get(&name(*credential)).map(|(revision, parts)| (revision, parts.len()));
+                let found =
+                    held.credentials.get(&name(*credential)).map(|(revision, _, secrets)| (revision, secrets.len()));
                 violations
                     .push(format!("credential {credential}: {} versions expected, found {found:?}", versions.len()));
             }
@@ -153,9 +155,15 @@ impl Ledger {
     fn is(&self, held: &Held, name: &str, versions: &Versions) -> bool {
         match held.credentials.get(name) {
             None => versions.is_empty(),
-            Some((revision, parts)) => {
+            Some((revision, card, secrets)) => {
+                let parts: Vec<_> = versions.iter().map(|number| Parts::of(*number)).collect();
                 i64::try_from(versions.len()) == Ok(*revision)
-                    && parts.iter().eq(versions.iter().map(|number| Parts::of(*number)).collect::<Vec<_>>().iter())
+                    && parts.last().is_some_and(|last| last.card == *card)
+                    && secrets.iter().eq(parts
+                        .iter()
+                        .map(|parts| (parts.data_key.clone(), parts.data.clone()))
+                        .collect::<Vec<_>>()
+                        .iter())
             }
         }
     }

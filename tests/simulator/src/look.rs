@@ -1,7 +1,7 @@
 //! Reads the content of a database, through the store's ports and directly.
 
 use crate::ledger::Held;
-use crate::world::{ORGANIZATION, Parts, list};
+use crate::world::{ORGANIZATION, list};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,9 @@ use vault_diesel::SqliteStore;
 
 /// The key of every database.
 pub(crate) const KEY: [u8; 32] = [0xa5; 32];
+
+/// Data key and data of a version.
+pub(crate) type Secret = (Vec<u8>, Vec<u8>);
 
 type Violation = Box<dyn std::error::Error>;
 
@@ -49,28 +52,21 @@ fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Vi
             return Err(format!("{check}: {found:?}").into());
         }
     }
-    let mut versions: BTreeMap<Uuid, Vec<Parts>> = BTreeMap::new();
-    let mut statement =
-        connection.prepare("SELECT id, data_key, data, information FROM credential_versions ORDER BY id, version")?;
+    let mut versions: BTreeMap<Uuid, Vec<Secret>> = BTreeMap::new();
+    let mut statement = connection.prepare("SELECT id, data_key, data FROM credential_secrets ORDER BY id, version")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let parts = Parts { data_key: row.get(1)?, data: row.get(2)?, information: row.get(3)? };
-        versions.entry(row.get(0)?).or_default().push(parts);
+        versions.entry(row.get(0)?).or_default().push((row.get(1)?, row.get(2)?));
     }
     let mut held = Held::default();
-    let mut statement = connection.prepare("SELECT data_key, data FROM credential_secrets WHERE id = ?1")?;
     for row in listed {
         let id = *row.id.as_uuid();
-        let mut parts = versions.remove(&id).unwrap_or_default();
-        let information = row.information.as_bytes().to_vec();
-        let secret = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let (data_key, data) = statement.query_row([&id], secret)?;
-        parts.push(Parts { data_key, data, information });
-        held.credentials.insert(id.to_string(), (row.revision, parts));
+        let secrets = versions.remove(&id).unwrap_or_default();
+        held.credentials.insert(id.to_string(), (row.revision, row.card.as_bytes().to_vec(), secrets));
     }
     let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    if !versions.is_empty() || one("SELECT count(*) FROM credential_secrets")? != i64::try_from(listed.len())? {
-        return Err("there are versions or secrets of credentials that do not exist".into());
+    if !versions.is_empty() {
+        return Err("there are versions of credentials that do not exist".into());
     }
     let labels = one("SELECT count(*) FROM credential_labels")?;
     if labels != i64::try_from(listed.len())? {

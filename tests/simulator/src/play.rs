@@ -450,7 +450,7 @@ fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
             Act::Replace => {
                 let revision = i64::try_from(after.len()).unwrap_or_default() - 1;
                 let answered = store.change_credential(world::replace(number, credential, revision, number)).await;
-                (answered.map_err(Error::from).map(|number| number.to_string()), after.len().to_string())
+                (answered.map_err(Error::from).map(|earlier| format!("{earlier:?}")), "None".to_owned())
             }
             Act::Delete => {
                 let answered = world::delete(&store, number, credential).await;

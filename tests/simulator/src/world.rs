@@ -6,8 +6,7 @@ use uuid::Uuid;
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
-    ChangeCredential, CredentialChange, CredentialType, DeleteCredential, ListCredentials, NewVersion, SaveCredential,
-    VersionList,
+    ChangeCredential, CredentialType, DeleteCredential, ListCredentials, NewVersion, SaveCredential, VersionEffects,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
@@ -15,10 +14,10 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Ve
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
-use vault_core::port::{IdGenerator, Idempotency, StoredCredential, StoredMetadata};
+use vault_core::port::{IdGenerator, Idempotency, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
 use vault_core::{Command, Error};
@@ -31,12 +30,12 @@ const ACCOUNT: AccountId = AccountId::from_bytes([2; 16]);
 const KEY: KeyId = KeyId::from_bytes([3; 16]);
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-/// The stored parts of a version.
+/// The stored parts of a version, with the card of the change that created it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Parts {
     pub(crate) data_key: Vec<u8>,
     pub(crate) data: Vec<u8>,
-    pub(crate) information: Vec<u8>,
+    pub(crate) card: Vec<u8>,
 }
 
 impl Parts {
@@ -45,18 +44,15 @@ impl Parts {
         let mut random = Random::of(number, 3);
         let mut bytes = |length: usize| -> Vec<u8> { (0..length).map(|_| random.draw().to_le_bytes()[0]).collect() };
         let data_key = bytes(78);
-        let information = bytes(302);
+        let card = bytes(302);
         let length = if number.is_multiple_of(8) { 9_000 } else { 302 };
-        Self { data_key, data: bytes(length), information }
+        Self { data_key, data: bytes(length), card }
     }
 
-    fn sealed(self) -> SealedCredential {
-        SealedCredential {
-            key: KEY,
-            data_key: Blob::from_bytes(self.data_key),
-            data: Blob::from_bytes(self.data),
-            information: Blob::from_bytes(self.information),
-        }
+    /// Returns a version with these parts, without the card.
+    fn version(self, number: i64, idempotency: Option<Idempotency>) -> NewVersion {
+        let data = SealedData { data_key: Blob::from_bytes(self.data_key), data: Blob::from_bytes(self.data) };
+        NewVersion { number, id: VersionId::from_bytes([9; 16]), data, check: None, idempotency }
     }
 }
 
@@ -132,23 +128,20 @@ pub(crate) fn organization() -> CreateOrganization {
 /// Saves a credential with these parts and the idempotency key of the request `key`.
 pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<SaveCredential> {
     let id = credential(number);
+    let idempotency =
+        Idempotency { account: ACCOUNT, key: format!("request-{key}"), body: Digest::from_bytes([8; 32]).into() };
+    let parts = Parts::of(parts);
     let act = SaveCredential {
         organization: ORGANIZATION,
         id,
-        version: 1,
-        listed: VersionList::default(),
         kind: CredentialType::S3,
         namespace: Namespace::parse(&format!("team-{}/production", number % 5), "").expect("a namespace"),
-        sealed: Parts::of(parts).sealed(),
-        description: StoredMetadata { metadata: None, labels: vec![Digest::from_bytes([7; 32])], vend: VendRule::Any },
-        code: Digest::from_bytes([5; 32]),
+        vend: VendRule::Any,
         expires_at: None,
-        check: None,
-        idempotency: Some(Idempotency {
-            account: ACCOUNT,
-            key: format!("request-{key}"),
-            body: Digest::from_bytes([8; 32]).into(),
-        }),
+        key: KEY,
+        card: Blob::from_bytes(parts.card.clone()),
+        version: parts.version(1, Some(idempotency)),
+        labels: vec![Digest::from_bytes([7; 32])],
         limit: 10_000_000,
     };
     command(request, AuditAction::CredentialSaved, id, act)
@@ -157,23 +150,19 @@ pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<S
 /// Adds a version with these parts to the credential at this revision. Each version increments the revision.
 pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> Command<ChangeCredential> {
     let id = credential(number);
-    let version = NewVersion {
-        number: revision + 1,
-        id: VersionId::from_bytes([9; 16]),
-        sealed: Parts::of(parts).sealed(),
-        check: None,
-        idempotency: None,
-        destroyed: Vec::new(),
-    };
+    let parts = Parts::of(parts);
     let act = ChangeCredential {
         organization: ORGANIZATION,
         id,
         revision,
-        change: CredentialChange::Replace { version, destroy_at: NOW.plus_seconds(3_600) },
-        listed: VersionList::default(),
-        description: None,
-        code: Digest::from_bytes([6; 32]),
+        key: KEY,
+        card: Blob::from_bytes(parts.card.clone()),
+        current: revision + 1,
+        version: Some(parts.version(revision + 1, None)),
+        effects: VersionEffects { destroyed: Vec::new(), moved: vec![(revision, Some(NOW.plus_seconds(3_600)))] },
+        vend: VendRule::Any,
         expires_at: None,
+        labels: None,
         action: AuditAction::CredentialReplaced,
         changes: Vec::new(),
     };

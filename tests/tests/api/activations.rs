@@ -258,7 +258,7 @@ fn unauthorized_integration_learns_nothing() {
 fn undecryptable_credential_issues_nothing() {
     let (app, admin, _listener, job) = open();
     let damaged = admin.save(&s3("imports", "c"));
-    assert!(app.store.tamper_with_credential(damaged.parse().unwrap(), |sealed| {
+    assert!(app.store.tamper_with_data(damaged.parse().unwrap(), |sealed| {
         sealed.data = Blob::from_bytes(vec![1, 2, 3]);
     }));
     let answer = job.activate("imports").problem("internal-error");

@@ -60,8 +60,7 @@ struct ShownKeys {
 struct ShownRetiring {
     key: String,
     created_at: String,
-    versions: i64,
-    metadata: i64,
+    credentials: i64,
 }
 
 #[derive(Serialize)]
@@ -134,7 +133,7 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
         let uses = format!("{} of {}", keys.uses, keys.replaced_at_uses);
         rows.push([&keys.name, "active", &keys.active_key, &keys.created_at, &uses].map(str::to_owned).to_vec());
         for key in &keys.retiring {
-            let left = format!("{} rows left", key.versions + key.metadata);
+            let left = format!("{} credentials left", key.credentials);
             rows.push([&keys.name, "retiring", &key.key, &key.created_at, &left].map(str::to_owned).to_vec());
         }
     }
@@ -215,8 +214,7 @@ impl From<OrganizationKeyOverview> for ShownKeys {
         let retiring = keys.retiring.into_iter().map(|key| ShownRetiring {
             key: key.key.to_string(),
             created_at: rfc3339(key.created_at),
-            versions: key.rows.current + key.rows.other,
-            metadata: key.rows.metadata,
+            credentials: key.credentials,
         });
         Self {
             organization: keys.organization.id.to_string(),

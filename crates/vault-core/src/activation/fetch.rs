@@ -1,16 +1,14 @@
 //! The first transaction of an activation or a check: it fetches the sealed credentials of a namespace.
 
-use super::{Activation, ActivationFacts, ForIntegration, VendMode, VendRule, check_activation};
-use crate::credential::{CredentialState, CredentialType, VersionList};
-use crate::digest::Digest;
+use super::{Activation, ActivationFacts, ForIntegration, VendMode, check_activation};
 use crate::entity::{EntityKey, Index, Kind};
-use crate::id::{ActivationId, CredentialId, OrganizationId};
+use crate::id::{ActivationId, OrganizationId};
 use crate::integration::TokenSlot;
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
-use crate::port::KeyedDigester;
+use crate::port::StoredCredential;
 use crate::principal::Denial;
-use crate::sealed::SealedCredential;
+use crate::sealed::SealedData;
 use crate::time::Timestamp;
 use futures_util::try_join;
 
@@ -39,58 +37,15 @@ pub struct FetchCredentials {
     pub most: usize,
 }
 
-/// A stored credential with its sealed data.
+/// A stored credential with the sealed data of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedCredential {
-    /// ID of the credential.
-    pub id: CredentialId,
-    /// Its type.
-    pub kind: CredentialType,
+    /// The credential.
+    pub row: StoredCredential,
     /// Version that was fetched.
     pub version: i64,
-    /// Sealed parts of that version.
-    pub sealed: SealedCredential,
-    /// Forms in which the credential may be issued.
-    pub vend: VendRule,
-    /// The current version.
-    pub current: i64,
-    /// The staged version, if any.
-    pub staged: Option<i64>,
-    /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
-    pub highest: i64,
-    /// The versions that exist.
-    pub listed: VersionList,
-    /// Number of changes by clients, including the save.
-    pub revision: i64,
-    /// Revision that last changed labels, description and declared expiries, if any exist.
-    pub metadata_revision: Option<i64>,
-    /// [MAC](CredentialState::code) of the row.
-    pub code: Digest,
-    /// Time of the last activation, truncated to the minute.
-    pub last_activated_at: Option<Timestamp>,
-}
-
-impl FetchedCredential {
-    /// Returns whether the row's MAC verifies for `namespace`.
-    pub fn mac_is_valid(
-        &self,
-        digester: &dyn KeyedDigester,
-        organization: OrganizationId,
-        namespace: &Namespace,
-    ) -> bool {
-        let state = CredentialState {
-            kind: self.kind,
-            namespace,
-            vend: self.vend,
-            version: self.current,
-            staged: self.staged,
-            highest: self.highest,
-            listed: &self.listed,
-            revision: self.revision,
-            metadata_revision: self.metadata_revision,
-        };
-        state.fits(digester, (organization, self.id), &self.code)
-    }
+    /// Sealed data of that version.
+    pub data: SealedData,
 }
 
 impl Operation for ForIntegration<FetchCredentials> {

@@ -4,7 +4,6 @@ use super::LastCheck;
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditAction, Subject};
 use crate::id::{CredentialId, OrganizationId};
-use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::time::Timestamp;
 use futures_util::try_join;
@@ -68,8 +67,6 @@ pub struct VersionKey {
 pub struct DueCheck {
     /// The organization.
     pub organization: OrganizationId,
-    /// The credential's namespace.
-    pub namespace: Namespace,
     /// Credential with the version to check.
     pub credential: FetchedCredential,
     /// Result of the previous check of this version.

@@ -2,19 +2,19 @@
 //! information, because names of systems and customers are valuable to an attacker.
 
 use crate::digest::{Digest, DigestPurpose, LookupDigests};
-use crate::field::{FieldCode, FieldError, Invalid, child};
+use crate::field::{FieldCode, FieldError, child};
 use crate::id::OrganizationId;
 use crate::integration::is_printable;
 use crate::json::Node;
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// A credential's labels: at most [`Labels::MAX`] names, each with one value.
 ///
 /// A name has 1 to 63 characters of `a-z 0-9 . _ - /`, a value 0 to 63 of `A-Z a-z 0-9 . _ -`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Labels(BTreeMap<String, String>);
 
@@ -58,6 +58,11 @@ impl Labels {
     /// Iterates over names and values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Creates labels from their stored names and values.
+    pub(crate) fn from_stored(labels: Vec<(&str, &str)>) -> Self {
+        Self(labels.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
     /// Returns whether the list is empty.
@@ -172,7 +177,7 @@ impl LabelFilter {
 }
 
 /// Description of a credential's use: 1 to 500 printable characters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Description(String);
 
@@ -198,6 +203,11 @@ impl Description {
         Ok(Self(text.to_owned()))
     }
 
+    /// Creates a description from stored text.
+    pub(crate) fn from_stored(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// Returns the text of the description.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -205,25 +215,37 @@ impl Description {
 }
 
 /// Metadata of a credential that users set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Metadata {
     /// Labels.
-    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    #[serde(skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// Description of its use.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
-    /// Declared expiries in milliseconds since 1970, by version number.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    /// Declared expiries by version number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     expires: BTreeMap<i64, i64>,
 }
 
-const NOT_METADATA: Invalid = Invalid("not the metadata of a credential");
-
 impl Metadata {
+    /// Creates metadata from its stored parts, which were validated when they were written.
+    pub(crate) fn from_stored(
+        labels: Labels,
+        description: Option<Description>,
+        expires: impl Iterator<Item = (i64, Timestamp)>,
+    ) -> Self {
+        Self { labels, description, expires: expires.map(|(number, at)| (number, at.as_millis())).collect() }
+    }
+
     /// Returns the declared expiry of the version `number`.
     pub fn expires_at(&self, number: i64) -> Option<Timestamp> {
         self.expires.get(&number).map(|millis| Timestamp::from_millis(*millis))
+    }
+
+    /// Iterates over the declared expiries, ordered by version number.
+    pub(crate) fn expiries(&self) -> impl Iterator<Item = (i64, Timestamp)> {
+        self.expires.iter().map(|(number, millis)| (*number, Timestamp::from_millis(*millis)))
     }
 
     /// Sets the declared expiry of the version `number`, or removes it with `None`.
@@ -234,22 +256,14 @@ impl Metadata {
         }
     }
 
-    /// Removes the expiries of destroyed versions.
-    pub fn forget(&mut self, destroyed: &[i64]) {
-        self.expires.retain(|number, _| !destroyed.contains(number));
+    /// Removes the expiries of other versions.
+    pub(crate) fn keep_expiries_of(&mut self, numbers: &[i64]) {
+        self.expires.retain(|number, _| numbers.contains(number));
     }
 
-    /// Returns the JSON text that is sealed. It is part of the stored formats.
+    /// Returns JSON text, from which the digest of an idempotent request is computed.
     pub fn to_json(&self) -> String {
         // It contains only texts and integers, so serialization cannot fail.
         serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Parses the text of [`Metadata::to_json`].
-    ///
-    /// # Errors
-    /// The text has another format.
-    pub fn from_json(text: &str) -> Result<Self, Invalid> {
-        serde_json::from_str(text).map_err(|_| NOT_METADATA)
     }
 }

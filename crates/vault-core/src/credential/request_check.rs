@@ -38,7 +38,7 @@ impl Operation for RequestCheck {
         let read = async { try_join!(rows.credential_versions(organization, id), rows.checker_seen_at()) };
         let (versions, seen_at) = unit.authorized(read).await?;
         let versions = versions.ok_or(Refusal::NotFound)?;
-        let version = version.unwrap_or(versions.current.staged.unwrap_or(versions.current.version));
+        let version = version.unwrap_or(versions.staged().unwrap_or(versions.current.version));
         if version != versions.current.version && !versions.is_kept(version, now) {
             return Err(Refusal::NoSuchVersion.into());
         }

@@ -1,15 +1,16 @@
 //! Saves of credentials.
 
 use super::idempotency::{answered, earlier_request};
-use super::{CredentialType, LastCheck, VersionList};
+use super::{CredentialType, LastCheck};
+use crate::activation::VendRule;
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::digest::Digest;
 use crate::error::Refusal;
-use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
-use crate::port::{Idempotency, StoredMetadata};
-use crate::sealed::{SealedCredential, SealedMetadata};
+use crate::port::Idempotency;
+use crate::sealed::{Blob, SealedData};
 use crate::time::Timestamp;
 use futures_util::try_join;
 
@@ -20,28 +21,39 @@ pub struct SaveCredential {
     pub organization: OrganizationId,
     /// ID of the credential.
     pub id: CredentialId,
-    /// Version to which the sealed parts are bound.
-    pub version: i64,
-    /// The list of this version.
-    pub listed: VersionList,
     /// Its type.
     pub kind: CredentialType,
     /// Its namespace.
     pub namespace: Namespace,
-    /// Sealed parts. Their organization key must still be active.
-    pub sealed: SealedCredential,
-    /// Sealed metadata with label digests and vend rule.
-    pub description: StoredMetadata,
-    /// [MAC](super::CredentialState::code) of the row at revision 1.
-    pub code: Digest,
+    /// Forms in which the credential may be issued.
+    pub vend: VendRule,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// Result of the check before the save, if any.
+    /// The organization key that sealed card and data. It must still be active.
+    pub key: KeyId,
+    /// Its card at revision 1.
+    pub card: Blob,
+    /// Its first version.
+    pub version: NewVersion,
+    /// A lookup digest of each label, in any order.
+    pub labels: Vec<Digest>,
+    /// Maximum number of credentials of the organization.
+    pub limit: i64,
+}
+
+/// A version to store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewVersion {
+    /// Version number, to which the data is bound.
+    pub number: i64,
+    /// ID of the version, to which the data is bound too.
+    pub id: VersionId,
+    /// Sealed data.
+    pub data: SealedData,
+    /// Result of the check before it is stored, if any.
     pub check: Option<LastCheck>,
     /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
-    /// Maximum number of credentials of the organization.
-    pub limit: i64,
 }
 
 impl SaveCredential {
@@ -62,17 +74,17 @@ impl Operation for SaveCredential {
 
     /// Refused as [`Refusal::Contended`] if the organization key is no longer active: seal again.
     async fn run(&self, unit: &Unit<'_>) -> Result<CredentialId, Failure> {
-        let (rows, organization) = (unit.rows(), self.organization);
+        let (rows, organization, idempotency) = (unit.rows(), self.organization, self.version.idempotency.as_ref());
         let ((), earlier, key_is_active, credentials) = try_join!(
             unit.authorize(),
-            earlier_request(unit, organization, self.idempotency.as_ref()),
-            flat(rows.is_active_key(organization, self.sealed.key)),
+            earlier_request(unit, organization, idempotency),
+            flat(rows.is_active_key(organization, self.key)),
             flat(rows.credential_count(organization)),
         )?;
-        if let Some((credential, _)) = answered(unit, earlier, self.idempotency.as_ref())? {
+        if let Some((credential, _)) = answered(unit, earlier, idempotency)? {
             return Ok(credential);
         }
-        if !key_is_active || !is_under_one_key(self.sealed.key, self.description.metadata.as_ref()) {
+        if !key_is_active {
             return Err(Refusal::Contended.into());
         }
         if credentials >= self.limit {
@@ -84,10 +96,4 @@ impl Operation for SaveCredential {
         unit.write_and_record(inserted, Some(organization), AuditAction::CredentialSaved, saved).await?;
         Ok(self.id)
     }
-}
-
-/// Returns whether data and metadata are sealed with one key. Otherwise the key was replaced while they were being
-/// sealed.
-pub(super) fn is_under_one_key(key: KeyId, metadata: Option<&SealedMetadata>) -> bool {
-    metadata.is_none_or(|metadata| metadata.key == key)
 }

@@ -49,20 +49,20 @@ impl Operation for ListVersions {
     }
 }
 
-/// Reads a credential with its other versions, immediately before a change. Runs with those that write: the embedded database has
-/// the pages in the memory of its writer, and operations that share a transaction share the authorization.
+/// Reads a credential immediately before a change. Runs with those that write: the embedded database has the pages in the memory
+/// of its writer, and operations that share a transaction share the authorization.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VersionsForChange(pub OrganizationId, pub CredentialId);
+pub struct CredentialForChange(pub OrganizationId, pub CredentialId);
 
-impl Operation for VersionsForChange {
-    type Outcome = StoredVersions;
+impl Operation for CredentialForChange {
+    type Outcome = StoredCredential;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
         Some(self.0)
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<StoredVersions, Failure> {
-        ListVersions(self.0, self.1).run(unit).await
+    async fn run(&self, unit: &Unit<'_>) -> Result<StoredCredential, Failure> {
+        ShowCredential(self.0, self.1).run(unit).await
     }
 }

@@ -334,16 +334,28 @@ impl<'t> Unit<'t> {
         let key = entity.key();
         let Some(row) = key.kind.recorded() else { return Ok(true) };
         let Affected { subject, namespace, .. } = entity.subject(key.id);
-        let query = |limit| {
-            let (organization, namespace) = (key.organization, namespace.clone());
-            RecordedStates { organization, subject, row, namespace, limit }
-        };
+        let query = RecordedStates { organization: key.organization, subject, row, namespace, limit: ENTRIES };
+        let newest = self.rows.recorded(&query).await?;
+        self.is_newest(query, &newest, entity.version()).await
+    }
+
+    /// Returns whether a version of a row is the last one that the audit log records, of which `newest` was read.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub(crate) async fn is_newest(
+        &self,
+        query: RecordedStates,
+        newest: &[AuditEntry],
+        version: i64,
+    ) -> Result<bool, Failure> {
+        let (row, limit) = (query.row, query.limit);
         let is_newest = |entries: &[AuditEntry]| {
             let states = entries.iter().filter_map(|entry| entry.left(row));
-            states.map(RowState::number).max() == Some(entity.version())
+            states.map(RowState::number).max() == Some(version)
         };
-        let newest = self.rows.recorded(&query(ENTRIES)).await?;
-        Ok(is_newest(&newest) || newest.len() == ENTRIES && is_newest(&self.rows.recorded(&query(MORE_ENTRIES)).await?))
+        let more = RecordedStates { limit: MORE_ENTRIES, ..query };
+        Ok(is_newest(newest) || newest.len() == limit && is_newest(&self.rows.recorded(&more).await?))
     }
 
     /// Records the operation with the states of the rows that it wrote. An operation that records nothing is rolled back.

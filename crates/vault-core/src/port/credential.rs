@@ -1,12 +1,12 @@
 //! Rows of credentials.
 
-use super::{CredentialContext, KeyedDigester};
+use super::{CardContext, CardOpener, CredentialContext, SealError};
 use crate::activation::VendRule;
-use crate::credential::{CredentialState, CredentialType, LastCheck, Superseded, VersionList};
-use crate::digest::{Digest, LookupDigests};
-use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use crate::credential::{Card, CardVersion, CredentialType, LastCheck};
+use crate::digest::LookupDigests;
+use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::sealed::{Blob, SealedMetadata};
+use crate::sealed::Blob;
 use crate::time::Timestamp;
 
 /// An idempotency key of an account, with the request that used it.
@@ -20,45 +20,8 @@ pub struct Idempotency {
     pub body: LookupDigests,
 }
 
-impl StoredCredential {
-    /// Returns the fields that the row's MAC covers.
-    pub fn state(&self) -> CredentialState<'_> {
-        CredentialState {
-            kind: self.kind,
-            namespace: &self.namespace,
-            vend: self.vend,
-            version: self.version,
-            staged: self.staged,
-            highest: self.highest,
-            listed: &self.listed,
-            revision: self.revision,
-            metadata_revision: self.metadata.as_ref().map(|metadata| metadata.revision),
-        }
-    }
-
-    /// Returns the context to which the sealed parts of a version are bound.
-    pub fn context(&self, organization: OrganizationId, version: i64) -> CredentialContext {
-        CredentialContext { organization, credential: self.id, version, id: self.listed.id(version) }
-    }
-
-    /// Returns whether the row's MAC verifies.
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
-        self.state().fits(digester, (organization, self.id), &self.code)
-    }
-}
-
-/// Sealed metadata of a credential, with the label digests by which a store finds it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredMetadata {
-    /// Sealed labels, description and declared expiries. `None` if there are none.
-    pub metadata: Option<SealedMetadata>,
-    /// A lookup digest of each label, in any order.
-    pub labels: Vec<Digest>,
-    /// Forms in which the credential may be issued.
-    pub vend: VendRule,
-}
-
-/// A stored credential without its data.
+/// A stored credential without its data. Type, namespace, version, vend rule and expiry are copies of values in the card, for
+/// indexes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCredential {
     /// ID of the credential.
@@ -67,67 +30,73 @@ pub struct StoredCredential {
     pub kind: CredentialType,
     /// Its namespace.
     pub namespace: Namespace,
-    /// Its version.
+    /// Its current version.
     pub version: i64,
-    /// Time of the save.
+    /// Forms in which the credential may be issued.
+    pub vend: VendRule,
+    /// Expiry, if known.
+    pub expires_at: Option<Timestamp>,
+    /// Time of the save. Not authenticated, as the time of the last change, because they are only shown.
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
     /// Number of changes by clients, including the save. Every [`ChangeCredential`](crate::credential::ChangeCredential) names the revision that it is based
     /// on.
     pub revision: i64,
-    /// The staged version, if any.
-    pub staged: Option<i64>,
-    /// Highest version number ever assigned, including destroyed versions. No number is assigned twice.
-    pub highest: i64,
-    /// The versions that exist.
-    pub listed: VersionList,
-    /// The version that was current before, unless it was destroyed. It may be past its retention. Not authenticated,
-    /// because only lists show it.
-    pub previous: Option<PreviousVersion>,
-    /// Expiry: the earlier of the declared expiry and the one in the data. Not authenticated, because it only
-    /// determines when to warn.
-    pub expires_at: Option<Timestamp>,
-    /// Forms in which the credential may be issued.
-    pub vend: VendRule,
-    /// [MAC](CredentialState::code) of the row.
-    pub code: Digest,
-    /// Sealed labels, description and declared expiries.
-    pub metadata: Option<SealedMetadata>,
+    /// The sealed card.
+    pub card: Blob,
     /// Result of the last check of the current version.
     pub check: Option<LastCheck>,
     /// Time of the last activation, truncated to the minute.
     pub last_activated_at: Option<Timestamp>,
-    /// Organization key that sealed the information.
-    pub key: KeyId,
-    /// The sealed information.
-    pub information: Blob,
 }
 
-/// The version of a credential that was current before the current one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PreviousVersion {
-    /// Version number.
-    pub number: i64,
-    /// Time until which it is kept.
-    pub until: Timestamp,
+impl StoredCredential {
+    /// Returns the context to which the card is bound.
+    pub const fn context(&self, organization: OrganizationId) -> CardContext {
+        CardContext { organization, credential: self.id, revision: self.revision }
+    }
+
+    /// Returns the context to which the data of a version is bound.
+    pub const fn data_context(&self, organization: OrganizationId, version: &CardVersion) -> CredentialContext {
+        CredentialContext { organization, credential: self.id, version: version.number, id: version.id }
+    }
+
+    fn fits(&self, card: &Card) -> bool {
+        (self.kind, self.version, self.vend) == (card.kind, card.current.number, card.vend)
+            && self.namespace == card.namespace
+            && self.expires_at == card.expires_at()
+    }
+}
+
+/// Opens the cards of rows of one organization, in their order. A card that does not open, or that differs from the columns of its
+/// row, results in its own error.
+///
+/// # Errors
+/// The organization's keys cannot be read.
+pub async fn open_cards<'a>(
+    opener: &dyn CardOpener,
+    organization: OrganizationId,
+    rows: impl Iterator<Item = &'a StoredCredential> + Clone + Send,
+) -> Result<Vec<Result<Card, SealError>>, SealError> {
+    let sealed: Vec<_> = rows.clone().map(|row| (row.context(organization), &row.card)).collect();
+    let opened = opener.open_cards(organization, &sealed).await?;
+    let checked = opened.into_iter().zip(rows).map(|(card, row)| match card {
+        Ok(card) if !row.fits(&card) => Err(SealError::changed_credential(row.id)),
+        card => card,
+    });
+    Ok(checked.collect())
 }
 
 /// A staged or previous version of a credential, without its data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
     /// Version number.
     pub number: i64,
-    /// Time of creation.
-    pub created_at: Timestamp,
-    /// Time at which it stopped being the current version. `None` if it is staged.
-    pub superseded: Option<Superseded>,
+    /// Time from which it counts as destroyed. `None` if it is staged.
+    pub destroy_at: Option<Timestamp>,
     /// Result of the last check.
     pub check: Option<LastCheck>,
-    /// Organization key that sealed the information.
-    pub key: KeyId,
-    /// The sealed information.
-    pub information: Blob,
 }
 
 /// A credential with its other versions, read in one snapshot.
@@ -135,16 +104,19 @@ pub struct StoredVersion {
 pub struct StoredVersions {
     /// The credential, with its current version.
     pub current: StoredCredential,
-    /// Creation time of the current version.
-    pub created_at: Timestamp,
     /// The other versions, ordered by number.
     pub others: Vec<StoredVersion>,
 }
 
 impl StoredVersions {
+    /// Returns the number of the staged version, if any.
+    pub fn staged(&self) -> Option<i64> {
+        self.others.iter().find(|version| version.destroy_at.is_none()).map(|version| version.number)
+    }
+
     /// Returns whether a version other than the current one exists and is not past its retention.
     pub fn is_kept(&self, number: i64, now: Timestamp) -> bool {
-        let kept = |version: &StoredVersion| version.superseded.is_none_or(|superseded| superseded.is_kept(now));
+        let kept = |version: &StoredVersion| version.destroy_at.is_none_or(|at| now < at);
         self.others.iter().any(|version| version.number == number && kept(version))
     }
 }

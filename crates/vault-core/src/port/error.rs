@@ -82,10 +82,16 @@ pub enum SealError {
 }
 
 impl SealError {
-    /// Creates the error for a credential's row whose MAC does not verify, because it was changed outside the service.
-    pub(crate) fn unsound_credential(id: CredentialId) -> Self {
-        let reason = "its MAC does not verify: the row was modified outside the service";
-        Self::Integrity { table: "credentials", column: "code", object: id.to_string(), reason }
+    /// Creates the error for a credential that is older than the audit log records.
+    pub(crate) fn rolled_back_credential(id: CredentialId) -> Self {
+        let reason = "older than the audit log records: the row was put back outside the service";
+        Self::Integrity { table: "credentials", column: "card", object: id.to_string(), reason }
+    }
+
+    /// Creates the error for a credential whose columns differ from its card, because they were changed outside the service.
+    pub(crate) fn changed_credential(id: CredentialId) -> Self {
+        let reason = "differs from the columns of its row, which were modified outside the service";
+        Self::Integrity { table: "credentials", column: "card", object: id.to_string(), reason }
     }
 }
 

@@ -14,7 +14,7 @@ pub struct WholeCredential {
     /// The credential and its versions, without their data.
     pub versions: StoredVersions,
     /// All versions with their sealed data.
-    pub sealed: Vec<FetchedCredential>,
+    pub data: Vec<FetchedCredential>,
     /// Digests of its labels, in any order.
     pub labels: Vec<Digest>,
 }

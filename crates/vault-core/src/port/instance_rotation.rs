@@ -4,7 +4,7 @@ use super::{KeyDestruction, Reply, SealError, StoreError, StoredRowKey};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
-use crate::id::{AccountId, CredentialId, KeyId, OrganizationId};
+use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
 use crate::passcode::PendingSeed;
@@ -177,29 +177,15 @@ pub trait InstanceRows: Send + Sync {
     fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool>;
 }
 
-/// A row with the digests that the current lookup key produces for it.
+/// A row with the lookup digest that the current lookup key produces for its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookupMove {
-    /// Lookup digest of the address of an account or invitation.
-    Address {
-        /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
-        part: InstancePart,
-        /// Key of the row.
-        place: InstanceRowKey,
-        /// New digest of the address. It replaces all previous ones.
-        address: Digest,
-    },
-    /// Label digests of a credential.
-    Credential {
-        /// ID of the organization.
-        organization: OrganizationId,
-        /// ID of the credential.
-        id: CredentialId,
-        /// Expected MAC of the row and its new MAC. If the row has another MAC, nothing is changed.
-        code: (Digest, Digest),
-        /// New digests of the labels, which replace the stored ones.
-        labels: Vec<Digest>,
-    },
+pub struct LookupMove {
+    /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
+    pub part: InstancePart,
+    /// Key of the row.
+    pub place: InstanceRowKey,
+    /// New digest of the address. It replaces all previous ones.
+    pub address: Digest,
 }
 
 /// Destroys a key that only decrypts.

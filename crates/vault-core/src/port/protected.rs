@@ -57,11 +57,9 @@ impl ProtectedTable {
                 .with(&["enrolment_codes", "invited_addresses"]),
             // Without a draft, an enrolment starts again.
             Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts),
-            Self::new("credentials", OWN_ID).recorded(&[RecordedRow::Credential]).with(&[
-                "credential_labels",
-                "credential_secrets",
-                "credential_versions",
-            ]),
+            Self::new("credentials", OWN_ID)
+                .recorded(&[RecordedRow::Credential])
+                .with(&["credential_labels", "credential_secrets"]),
             // Documents of all kinds.
             Self::new("entities", OWN_ID)
                 .recorded(&[

@@ -2,96 +2,49 @@
 
 use super::{AuditTrail, Inspection, InstanceKeyRotation, KeyRepository, StoreError};
 use crate::audit::SealedAuditRecord;
-use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
-use crate::sealed::{ReboundKeys, SealedCredential, SealedMetadata};
+use crate::id::{CredentialId, KeyId, OrganizationId};
+use crate::sealed::{Blob, ReboundKeys, SealedData};
 use async_trait::async_trait;
 
-/// A part of a credential that an organization key seals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SealedPart {
-    /// Wrapped data key and information of the current version.
-    Current,
-    /// Wrapped data key and information of the staged and previous versions.
-    Other,
-    /// Labels, description and declared expiries.
-    Metadata,
-}
-
-impl SealedPart {
-    /// All variants.
-    pub const ALL: [Self; 3] = [Self::Current, Self::Other, Self::Metadata];
-}
-
-/// Row key of a part: the credential with the version or, for metadata, the revision to which it is bound.
-pub type SealedRowKey = (CredentialId, i64);
-
-/// Query for parts that a key seals, ordered by row key.
+/// Query for credentials that a key seals, ordered by ID.
 #[derive(Clone, Copy, Debug)]
 pub struct FindSealed {
     /// The organization.
     pub organization: OrganizationId,
     /// ID of the key.
     pub key: KeyId,
-    /// Kind of parts.
-    pub part: SealedPart,
-    /// Returns only parts after this row key.
-    pub after: Option<SealedRowKey>,
-    /// Number of these parts to skip.
+    /// Returns only credentials after this one.
+    pub after: Option<CredentialId>,
+    /// Number of these credentials to skip.
     pub skip: usize,
     /// Maximum number of results.
     pub limit: usize,
 }
 
-/// A sealed part with its row key.
+/// The sealed parts of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedRow {
+pub struct SealedCredential {
     /// ID of the credential.
-    pub credential: CredentialId,
-    /// Version or, for metadata, the revision to which it is bound.
-    pub version: i64,
-    /// ID of the version. `None` for metadata, and for a version that its credential's row does not list.
-    pub id: Option<VersionId>,
-    /// The sealed part.
-    pub content: SealedContent,
+    pub id: CredentialId,
+    /// Revision to which the card is bound.
+    pub revision: i64,
+    /// The sealed card.
+    pub card: Blob,
+    /// Sealed data of each version, by number. It is sealed with its data key, which does not change.
+    pub data: Vec<(i64, SealedData)>,
 }
 
-/// A part in sealed form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SealedContent {
-    /// A version. Its data is sealed with its data key, which does not change.
-    Version(SealedCredential),
-    /// Metadata.
-    Metadata(SealedMetadata),
-}
-
-impl SealedRow {
-    /// Returns its row key.
-    pub const fn place(&self) -> SealedRowKey {
-        (self.credential, self.version)
-    }
-
-    /// Returns the key that sealed it.
-    pub const fn key(&self) -> KeyId {
-        match &self.content {
-            SealedContent::Version(sealed) => sealed.key,
-            SealedContent::Metadata(sealed) => sealed.key,
-        }
-    }
-}
-
-/// Stores parts that were resealed with another key.
+/// Stores credentials that were resealed with another key.
 #[derive(Clone, Debug)]
 pub struct MoveSealed {
     /// The organization.
     pub organization: OrganizationId,
     /// Key that the stored rows must still name.
     pub from: KeyId,
-    /// Key of `rows`, which must be active.
+    /// Key of `credentials`, which must be active.
     pub to: KeyId,
-    /// Kind of parts.
-    pub part: SealedPart,
-    /// Parts of this kind, ordered by row key.
-    pub rows: Vec<SealedRow>,
+    /// Credentials ordered by ID.
+    pub credentials: Vec<SealedCredential>,
 }
 
 /// Destroys a key that only decrypts.
@@ -119,34 +72,16 @@ pub enum KeyDestruction {
     NotRetiring,
 }
 
-/// Numbers of parts that a key seals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SealedCount {
-    /// Current versions.
-    pub current: i64,
-    /// Staged and previous versions.
-    pub other: i64,
-    /// Credentials with metadata.
-    pub metadata: i64,
-}
-
-impl SealedCount {
-    /// Returns the sum of all counts.
-    pub const fn total(self) -> i64 {
-        self.current.saturating_add(self.other).saturating_add(self.metadata)
-    }
-}
-
 /// Port that moves an organization's credentials from one of its keys to another.
 #[async_trait]
 pub trait KeyRotation: Send + Sync {
-    /// Returns parts that a key seals.
-    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError>;
+    /// Returns credentials that a key seals: those that were saved under it, or moved to it, and not moved to another one since.
+    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedCredential>, StoreError>;
 
-    /// Returns the numbers of parts that a key seals.
-    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<SealedCount, StoreError>;
+    /// Returns the number of credentials that a key seals.
+    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<i64, StoreError>;
 
-    /// Stores resealed parts and returns their number. Skips rows that were moved, replaced or deleted in the meantime,
+    /// Stores resealed credentials and returns their number. Skips those that were moved, replaced or deleted in the meantime,
     /// and preserves revisions and times. Returns `None` and changes nothing if the new key is not active.
     async fn move_sealed(&self, command: MoveSealed) -> Result<Option<usize>, StoreError>;
 

@@ -8,8 +8,8 @@ use crate::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccou
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use crate::audit::{AuditEntry, SealedAuditRecord};
 use crate::credential::{
-    ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials, ListUses,
-    ListedRows, SaveCredential, VersionKey,
+    CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
+    ListUses, ListedRows, SaveCredential, VersionKey,
 };
 use crate::digest::{Digest, LookupDigests, RowMac};
 use crate::entity::{EntityKey, Index, Kind};
@@ -495,7 +495,18 @@ pub trait CredentialRows: Send + Sync {
     fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()>;
 
     /// Changes a credential and its versions, and inserts the idempotency key of the change.
-    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()>;
+    fn change_credential<'t>(&'t self, update: &'t CredentialUpdate<'t>) -> Reply<'t, ()>;
+
+    /// Returns the result of the last check of a version.
+    fn version_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+    ) -> Reply<'_, Option<LastCheck>>;
+
+    /// Replaces the lookup digests of a credential's labels.
+    fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()>;
 
     /// Removes a credential that exists, with its versions, labels, uses and requested check, and counts it no longer.
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()>;

@@ -1,14 +1,14 @@
 //! Ports for encryption and decryption, separated so that a component that only seals cannot decrypt.
 
-use super::{SealError, SealedRow};
-use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
+use super::{SealError, SealedCredential};
+use crate::credential::{Card, CredentialData, CredentialType, Fingerprint, SecretBytes};
 use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
-use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
+use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedData};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Context to which a sealed part is bound. It cannot be decrypted in any other.
+/// Context to which the data of a version is bound. It cannot be decrypted in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialContext {
     /// ID of the organization.
@@ -17,9 +17,19 @@ pub struct CredentialContext {
     pub credential: CredentialId,
     /// Version of the credential.
     pub version: i64,
-    /// ID of the version. `None` for metadata, whose version is a revision, and for a version that does not exist
-    /// according to the credential's row. Nothing is sealed for the latter, so it cannot be decrypted.
-    pub id: Option<VersionId>,
+    /// ID of the version.
+    pub id: VersionId,
+}
+
+/// Context to which the card of a credential is bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardContext {
+    /// ID of the organization.
+    pub organization: OrganizationId,
+    /// ID of the credential.
+    pub credential: CredentialId,
+    /// Revision of the credential.
+    pub revision: i64,
 }
 
 /// Seals only. It cannot decrypt.
@@ -30,8 +40,8 @@ pub trait Sealer: Send + Sync {
     /// disclose nothing outside of it.
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError>;
 
-    /// Seals data with a new data key, and the data key and the information with the organization's key `key`. The data
-    /// can be decrypted only for `namespace`.
+    /// Seals data with a new data key, and the data key with the organization's key `key`. The data can be decrypted only for
+    /// `namespace`.
     ///
     /// Does not count the use of `key`: [`CountedSealer`](crate::usecase::CountedSealer) reserves it in the store
     /// before.
@@ -45,20 +55,13 @@ pub trait Sealer: Send + Sync {
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
-        information: &Information,
-    ) -> Result<SealedCredential, SealError>;
+    ) -> Result<SealedData, SealError>;
 
-    /// Seals labels, description and declared expiries with `key`. The version in the context is the revision of the
-    /// credential. Does not count the use of `key` either.
+    /// Seals a card with `key`. Does not count the use of `key` either.
     ///
     /// # Errors
     /// Those of [`Sealer::seal`].
-    async fn seal_metadata(
-        &self,
-        key: KeyId,
-        context: CredentialContext,
-        metadata: &Metadata,
-    ) -> Result<SealedMetadata, SealError>;
+    async fn seal_card(&self, key: KeyId, context: CardContext, card: &Card) -> Result<Blob, SealError>;
 
     /// Generates wrapped keys for a new organization.
     ///
@@ -110,12 +113,12 @@ pub trait Sealer: Send + Sync {
     ) -> Result<OrganizationKeyRecord, SealError>;
 }
 
-/// Port that reseals values of one organization key with another. It decrypts no data, only rewraps its data key.
+/// Port that reseals credentials with another key of their organization. It decrypts no data, only rewraps its data key.
 #[async_trait]
 pub trait Rewrapper: Send + Sync {
-    /// Returns the rows in their order, resealed with the organization's key `to`. A row that cannot be decrypted
-    /// results in its own error, and does not prevent the others. Each row is one use of `to`, which is not counted
-    /// here.
+    /// Returns the credentials in their order, with cards and data keys resealed with the organization's key `to`. One that cannot
+    /// be decrypted results in its own error, and does not prevent the others. Each credential is one use of `to`, which is not
+    /// counted here.
     ///
     /// # Errors
     /// The organization's keys cannot be read. [`SealError::UnknownKey`] if `to` is not one of them.
@@ -123,56 +126,34 @@ pub trait Rewrapper: Send + Sync {
         &self,
         organization: OrganizationId,
         to: KeyId,
-        rows: Vec<SealedRow>,
-    ) -> Result<Vec<Result<SealedRow, SealError>>, SealError>;
+        credentials: Vec<SealedCredential>,
+    ) -> Result<Vec<Result<SealedCredential, SealError>>, SealError>;
 }
 
-/// Sealed information of a row, and the context to which it is bound.
-#[derive(Clone, Copy, Debug)]
-pub struct SealedInformation<'a> {
-    /// Context to which it is bound.
-    pub context: CredentialContext,
-    /// The organization key whose information key sealed it.
-    pub key: KeyId,
-    /// The sealed information.
-    pub blob: &'a Blob,
-}
-
-/// Port that decrypts what lists show. It cannot decrypt credential data.
+/// Port that decrypts cards. It cannot decrypt credential data.
 #[async_trait]
-pub trait InformationOpener: Send + Sync {
-    /// Decrypts the information of rows of one organization, in their order. A row that cannot be decrypted results in
-    /// its own error, and does not prevent the others.
+pub trait CardOpener: Send + Sync {
+    /// Decrypts cards of one organization, in their order. A card that cannot be decrypted results in its own error, and does
+    /// not prevent the others.
     ///
     /// # Errors
     /// The organization's keys cannot be read.
-    async fn open_information<'a>(
+    async fn open_cards<'a>(
         &self,
         organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Information, SealError>>, SealError>;
-
-    /// Decrypts labels, descriptions and declared expiries in the same way. The version in the context of a row is the
-    /// revision for which its metadata was sealed.
-    ///
-    /// # Errors
-    /// The organization's keys cannot be read.
-    async fn open_metadata<'a>(
-        &self,
-        organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Metadata, SealError>>, SealError>;
+        cards: &[(CardContext, &'a Blob)],
+    ) -> Result<Vec<Result<Card, SealError>>, SealError>;
 }
 
 /// Port that decrypts credential data. Only the activation process has it.
 #[async_trait]
-pub trait Opener: Send + Sync {
+pub trait Opener: CardOpener {
     /// Decrypts the data of a credential of `namespace`.
     async fn open(
         &self,
         context: CredentialContext,
         namespace: &Namespace,
         kind: CredentialType,
-        sealed: &SealedCredential,
+        sealed: &SealedData,
     ) -> Result<CredentialData, SealError>;
 }

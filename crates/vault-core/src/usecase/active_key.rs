@@ -2,7 +2,7 @@
 
 use super::Environment;
 use crate::error::{Error, Refusal};
-use crate::port::{Event, KeyedDigester, RetryReason, SealError};
+use crate::port::{Event, KeyedDigester, RetryReason};
 
 /// Maximum number of attempts if the instance key is replaced concurrently.
 const ATTEMPTS: usize = 5;
@@ -27,20 +27,4 @@ pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
         }
     }
     act().await
-}
-
-/// Returns whether `mac_is_valid` succeeds. A value that does not verify may use a new key, so the keys are read again
-/// before it counts as damaged.
-///
-/// # Errors
-/// The keys cannot be read.
-pub(crate) async fn sound_under_known_keys(
-    keys: &dyn KeyedDigester,
-    mac_is_valid: impl Fn() -> bool,
-) -> Result<bool, SealError> {
-    if mac_is_valid() {
-        return Ok(true);
-    }
-    keys.refresh().await?;
-    Ok(mac_is_valid())
 }

@@ -6,7 +6,7 @@ mod lookups;
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
-use crate::credential::{Labels, VersionRecord};
+use crate::credential::CardVersion;
 use crate::entity::{EntityKey, Kind, OF_INSTANCE};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, CredentialId, OrganizationId};
@@ -16,9 +16,9 @@ use crate::operation::{
     ReadInstanceRow,
 };
 use crate::port::{
-    CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstanceRow, InstanceRowKey,
-    KeyedDigester, LookupRow, MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject, SealError,
-    SealedInformation, StoreError, StoredRowKey, WholeCredential,
+    CardOpener, Event, InspectionStore, InstancePart, InstanceRow, InstanceRowKey, KeyedDigester, LookupRow,
+    MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject, SealError, StoreError, StoredRowKey,
+    WholeCredential, open_cards,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -142,12 +142,12 @@ impl fmt::Display for RowFinding {
 /// Keys and decryption ports of an integrity check.
 #[derive(Clone)]
 pub struct InspectionCrypto {
-    /// Decrypts the information of credentials.
-    pub information: Arc<dyn InformationOpener>,
+    /// Decrypts the cards of credentials.
+    pub cards: Arc<dyn CardOpener>,
     /// Computes MACs and states of rows.
     pub digester: Arc<dyn KeyedDigester>,
-    /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to decryptable
-    /// information.
+    /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to a decryptable
+    /// card.
     pub opener: Option<Arc<dyn Opener>>,
 }
 
@@ -310,7 +310,7 @@ impl InspectionRound {
                 for ((_, id), has_credential) in places {
                     if !has_credential {
                         self.find(
-                            RowFinding { table: "credential_versions", id, violation: Violation::NoCredential },
+                            RowFinding { table: "credential_secrets", id, violation: Violation::NoCredential },
                             report,
                         );
                     }
@@ -595,65 +595,32 @@ impl Inspector {
         seen: &mut Seen,
     ) -> Result<(), Error> {
         let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
-        let table = RecordedRow::Credential.table();
-        let id = current.id;
-        if !current.mac_is_valid(digester, organization) {
-            // The MAC failure explains any decryption failure of the row, so report only the former.
-            seen.find(table, id, Violation::Code);
-            return Ok(());
-        }
-        let others = &whole.versions.others;
-        // Another server, whose clock differs, may have deleted a version at the end of its retention.
-        let now = self.environment.now().plus_seconds(UNCERTAIN / 1_000);
-        let stored = others.iter().map(|version| (version.number, version.superseded.map(|it| it.destroy_at)));
-        let stored: Vec<_> = stored.chain([(current.version, None)]).collect();
-        let is_listed =
-            |(number, at): &(i64, _)| current.listed.get(*number).is_some_and(|record| record.destroy_at == *at);
-        let is_stored = |record: &VersionRecord| stored.contains(&(record.number, record.destroy_at));
-        if others.iter().any(|version| version.number == current.version)
-            || !stored.iter().all(is_listed)
-            || !current.listed.records().all(|record| is_stored(&record) || !record.is_kept(now))
-            || current.staged.is_some_and(|staged| others.iter().all(|other| other.number != staged))
-        {
-            seen.find(table, id, Violation::Unreadable("its versions differ from its list of versions"));
-            return Ok(());
-        }
-        let information: Vec<_> = whole
-            .sealed
-            .iter()
-            .map(|version| SealedInformation {
-                context: current.context(organization, version.version),
-                key: version.sealed.key,
-                blob: &version.sealed.information,
-            })
-            .collect();
-        let opened = self.crypto.information.open_information(organization, &information).await;
+        let (table, id) = (RecordedRow::Credential.table(), current.id);
+        let opened = open_cards(&*self.crypto.cards, organization, std::iter::once(current)).await;
         // The rest of a deleted organization is removed gradually.
         let Some(opened) = seen.opened(opened)? else { return Ok(()) };
-        for one in opened {
-            seen.opened(one)?;
+        let Some(card) = opened.into_iter().next() else { return Ok(()) };
+        let Some(card) = seen.opened(card)? else { return Ok(()) };
+        // Another server, whose clock differs, may have deleted a version at the end of its retention.
+        let now = self.environment.now().plus_seconds(UNCERTAIN / 1_000);
+        let stored = whole.versions.others.iter().map(|version| (version.number, version.destroy_at));
+        let stored: Vec<_> = stored.chain([(current.version, None)]).collect();
+        let listed: Vec<_> = card.versions().map(|version| (version.number, version.destroy_at())).collect();
+        let is_missing =
+            |version: &CardVersion| version.is_kept(now) && !stored.contains(&(version.number, version.destroy_at()));
+        if !stored.iter().all(|version| listed.contains(version)) || card.versions().any(is_missing) {
+            seen.find(table, id, Violation::Unreadable("its versions differ from its card"));
+            return Ok(());
         }
         if let Some(opener) = &self.crypto.opener {
-            for version in &whole.sealed {
-                let place = current.context(organization, version.version);
-                let opened = opener.open(place, &current.namespace, version.kind, &version.sealed).await;
+            for fetched in &whole.data {
+                let Some(version) = card.version(fetched.version) else { continue };
+                let context = current.data_context(organization, version);
+                let opened = opener.open(context, &card.namespace, card.kind, &fetched.data).await;
                 seen.opened(opened)?;
             }
         }
-        let mut labels = Labels::default();
-        if let Some(metadata) = &current.metadata {
-            let context = CredentialContext { organization, credential: id, version: metadata.revision, id: None };
-            let (key, blob) = (metadata.key, &metadata.blob);
-            let row = [SealedInformation { context, key, blob }];
-            let opened = self.crypto.information.open_metadata(organization, &row).await;
-            for one in seen.opened(opened)?.unwrap_or_default() {
-                match seen.opened(one)? {
-                    Some(metadata) => labels = metadata.labels,
-                    None => return Ok(()),
-                }
-            }
-        }
-        if !labels.have(digester, organization, &whole.labels) {
+        if !card.metadata.labels.have(digester, organization, &whole.labels) {
             seen.find(table, id, Violation::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));

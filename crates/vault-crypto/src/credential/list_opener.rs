@@ -1,87 +1,66 @@
-//! Opens the information of credentials.
+//! Opens the cards of credentials.
 
+use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::error::{damaged, does_not_open, unknown_key};
 use crate::organization_keys::{DerivedKeys, OrganizationKeyring};
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{Information, Metadata};
-use vault_core::field::Invalid;
-use vault_core::id::{InstanceId, OrganizationId};
-use vault_core::port::{CredentialContext, InformationOpener, SealError, SealedInformation};
+use vault_core::credential::Card;
+use vault_core::id::OrganizationId;
+use vault_core::port::{CardContext, CardOpener, SealError};
 use vault_core::sealed::Blob;
 
-/// Opens the information of credentials; cannot open their data.
+/// Opens the cards of credentials; cannot open their data.
 pub(super) struct ListOpener {
     keys: Arc<OrganizationKeyring>,
 }
 
 impl ListOpener {
-    pub(super) fn new(keys: Arc<OrganizationKeyring>) -> Self {
+    pub(super) const fn new(keys: Arc<OrganizationKeyring>) -> Self {
         Self { keys }
     }
 }
 
 #[async_trait]
-impl InformationOpener for ListOpener {
-    async fn open_information<'a>(
+impl CardOpener for ListOpener {
+    async fn open_cards<'a>(
         &self,
         organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Information, SealError>>, SealError> {
-        self.open(organization, rows, Context::information, Information::from_authenticated).await
-    }
-
-    async fn open_metadata<'a>(
-        &self,
-        organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
-        self.open(organization, rows, Context::metadata, |text| Metadata::from_json(&text)).await
-    }
-}
-
-impl ListOpener {
-    /// Opens rows sealed under organizations' information keys, bound to `context`, and parses each with `parse`.
-    async fn open<T: Send>(
-        &self,
-        organization: OrganizationId,
-        rows: &[SealedInformation<'_>],
-        context: fn(InstanceId, CredentialContext) -> Context,
-        parse: fn(String) -> Result<T, Invalid>,
-    ) -> Result<Vec<Result<T, SealError>>, SealError> {
+        cards: &[(CardContext, &'a Blob)],
+    ) -> Result<Vec<Result<Card, SealError>>, SealError> {
         let instance = self.keys.instance();
-        let mut opened = Vec::with_capacity(rows.len());
+        let mut opened = Vec::with_capacity(cards.len());
         let mut current: Option<Arc<DerivedKeys>> = None;
-        for row in rows {
-            let context = context(instance, row.context);
-            if row.context.organization != organization {
+        for (place, sealed) in cards {
+            let context = Context::card(instance, *place);
+            if place.organization != organization {
                 opened.push(Err(damaged(&context, "belongs to another organization")));
                 continue;
             }
+            let Some(id) = blob::sealing_key(sealed) else {
+                opened.push(Err(does_not_open(&context, OpenError::Truncated)));
+                continue;
+            };
             // Consecutive rows mostly name the same key.
-            let key = match current.take_if(|key| key.id() == row.key) {
+            let key = match current.take_if(|key| key.id() == id) {
                 Some(key) => key,
-                None => match self.keys.key(organization, row.key).await? {
+                None => match self.keys.key(organization, id).await? {
                     Some(key) => key,
                     None => {
-                        opened.push(Err(unknown_key(&context, row.key)));
+                        opened.push(Err(unknown_key(&context, id)));
                         continue;
                     }
                 },
             };
-            opened.push(
-                open(&context, &key, row.blob)
-                    .and_then(|text| parse(text).map_err(|_| damaged(&context, "sealed for another purpose"))),
-            );
+            opened.push(open(&context, &key, sealed));
             current = Some(key);
         }
         Ok(opened)
     }
 }
 
-fn open(context: &Context, key: &DerivedKeys, blob: &Blob) -> Result<String, SealError> {
-    let mut bytes = key.information.open(context, blob).map_err(|error| does_not_open(context, error))?;
-    // The information shown in a list is not secret, so it may leave the wiped buffer.
-    String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(context, "not text"))
+pub(super) fn open(context: &Context, key: &DerivedKeys, sealed: &Blob) -> Result<Card, SealError> {
+    let document = key.card.open(context, sealed).map_err(|error| does_not_open(context, error))?;
+    Card::from_bytes(&document).map_err(|_| damaged(context, "sealed for another purpose"))
 }

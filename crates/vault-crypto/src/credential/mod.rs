@@ -12,17 +12,17 @@ use self::rewrapper::CredentialRewrapper;
 use self::sealer::CredentialSealer;
 use crate::organization_keys::OrganizationKeyring;
 use std::sync::Arc;
-use vault_core::port::{InformationOpener, Opener, Rewrapper, Sealer};
+use vault_core::port::{CardOpener, Opener, Rewrapper, Sealer};
 
 /// The four adapters. Pass each component only the one it needs.
 pub struct CredentialCrypto {
     /// Seals only; cannot decrypt.
     pub sealer: Arc<dyn Sealer>,
-    /// Opens information; cannot open data.
-    pub list_opener: Arc<dyn InformationOpener>,
+    /// Opens cards; cannot open data.
+    pub list_opener: Arc<dyn CardOpener>,
     /// Moves credentials from one organization key to another; cannot open data. Only for the operator.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Opens data. Only for the activation process.
+    /// Opens cards and data. Only for the activation process.
     pub opener: Arc<dyn Opener>,
 }
 

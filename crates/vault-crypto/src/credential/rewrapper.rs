@@ -1,5 +1,6 @@
 //! Moves credentials from one organization key to another.
 
+use super::list_opener::open;
 use crate::blob::{self, NONCE, OpenError};
 use crate::context::Context;
 use crate::entropy::Drawn;
@@ -8,13 +9,10 @@ use crate::organization_keys::{DerivedKeys, OrganizationKeyring};
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::port::{CredentialContext, Rewrapper, SealError, SealedContent, SealedRow};
-use vault_core::sealed::{SealedCredential, SealedMetadata};
+use vault_core::port::{CardContext, CredentialContext, Rewrapper, SealError, SealedCredential};
+use vault_core::sealed::{Blob, SealedData};
 
-/// Random bytes per row: two nonces.
-const DRAWN: usize = 2 * NONCE;
-
-/// Rewraps data keys and reseals information and metadata. It cannot open data.
+/// Rewraps data keys and reseals cards. It cannot open data.
 pub(super) struct CredentialRewrapper {
     keys: Arc<OrganizationKeyring>,
 }
@@ -24,37 +22,52 @@ impl CredentialRewrapper {
         Self { keys }
     }
 
-    fn rewrap_one(
+    /// Returns the key that sealed a blob at a place.
+    async fn key_of(
+        &self,
+        organization: OrganizationId,
+        place: &Context,
+        sealed: &Blob,
+    ) -> Result<Arc<DerivedKeys>, SealError> {
+        let id = blob::sealing_key(sealed).ok_or_else(|| does_not_open(place, OpenError::Truncated))?;
+        self.keys.key(organization, id).await?.ok_or_else(|| unknown_key(place, id))
+    }
+
+    async fn rewrap_one(
+        &self,
+        organization: OrganizationId,
+        to: &DerivedKeys,
+        before: SealedCredential,
+    ) -> Result<SealedCredential, SealError> {
+        let (instance, credential) = (self.keys.instance(), before.id);
+        let place = Context::card(instance, CardContext { organization, credential, revision: before.revision });
+        let from = self.key_of(organization, &place, &before.card).await?;
+        let card = open(&place, &from, &before.card)?;
+        let entropy = &Drawn::<NONCE>::from(self.keys.entropy()).map_err(no_entropy)?;
+        let sealed = to.card.seal(entropy, &place, &card.to_bytes()).map_err(not_sealed)?;
+        let mut data = Vec::with_capacity(before.data.len());
+        for (number, one) in before.data {
+            // What the card does not list is past its retention, and no longer opened.
+            let Some(version) = card.version(number) else { continue };
+            let context = CredentialContext { organization, credential, version: number, id: version.id };
+            data.push((number, self.rewrap_data(context, to, one).await?));
+        }
+        Ok(SealedCredential { card: sealed, data, ..before })
+    }
+
+    async fn rewrap_data(
         &self,
         context: CredentialContext,
-        from: &DerivedKeys,
         to: &DerivedKeys,
-        content: SealedContent,
-    ) -> Result<SealedContent, SealError> {
-        let instance = self.keys.instance();
-        let entropy = &Drawn::<DRAWN>::from(self.keys.entropy()).map_err(no_entropy)?;
-        match content {
-            SealedContent::Version(sealed) => {
-                let place = Context::data(instance, context);
-                let data_key_id =
-                    blob::sealing_key(&sealed.data).ok_or_else(|| does_not_open(&place, OpenError::Truncated))?;
-                let place = Context::data_key(instance, context, data_key_id);
-                let data_key =
-                    from.wrap.unwrap(&place, &sealed.data_key).map_err(|error| does_not_open(&place, error))?;
-                let data_key = to.wrap.wrap(entropy, &place, &data_key).map_err(not_sealed)?;
-                let place = Context::information(instance, context);
-                let text =
-                    from.information.open(&place, &sealed.information).map_err(|error| does_not_open(&place, error))?;
-                let information = to.information.seal(entropy, &place, &text).map_err(not_sealed)?;
-                Ok(SealedContent::Version(SealedCredential { key: to.id(), data_key, data: sealed.data, information }))
-            }
-            SealedContent::Metadata(sealed) => {
-                let place = Context::metadata(instance, context);
-                let text = from.information.open(&place, &sealed.blob).map_err(|error| does_not_open(&place, error))?;
-                let blob = to.information.seal(entropy, &place, &text).map_err(not_sealed)?;
-                Ok(SealedContent::Metadata(SealedMetadata { key: to.id(), revision: sealed.revision, blob }))
-            }
-        }
+        SealedData { data_key, data }: SealedData,
+    ) -> Result<SealedData, SealError> {
+        let place = Context::data(self.keys.instance(), context);
+        let id = blob::sealing_key(&data).ok_or_else(|| does_not_open(&place, OpenError::Truncated))?;
+        let place = Context::data_key(self.keys.instance(), context, id);
+        let from = self.key_of(context.organization, &place, &data_key).await?;
+        let unwrapped = from.wrap.unwrap(&place, &data_key).map_err(|error| does_not_open(&place, error))?;
+        let entropy = &Drawn::<NONCE>::from(self.keys.entropy()).map_err(no_entropy)?;
+        Ok(SealedData { data_key: to.wrap.wrap(entropy, &place, &unwrapped).map_err(not_sealed)?, data })
     }
 }
 
@@ -64,32 +77,18 @@ impl Rewrapper for CredentialRewrapper {
         &self,
         organization: OrganizationId,
         to: KeyId,
-        rows: Vec<SealedRow>,
-    ) -> Result<Vec<Result<SealedRow, SealError>>, SealError> {
+        credentials: Vec<SealedCredential>,
+    ) -> Result<Vec<Result<SealedCredential, SealError>>, SealError> {
         let Some(to) = self.keys.key(organization, to).await? else {
             let (table, column) = ("organization_keys", "id");
             return Err(SealError::UnknownKey { table, column, object: organization.to_string(), key: to });
         };
-        let mut rewrapped = Vec::with_capacity(rows.len());
-        let mut current: Option<Arc<DerivedKeys>> = None;
-        for row in rows {
-            let SealedRow { credential, version, id, .. } = row;
-            let context = CredentialContext { organization, credential, version, id };
-            // Consecutive rows mostly name the same key.
-            let from = match current.take_if(|key| key.id() == row.key()) {
-                Some(key) => key,
-                None => match self.keys.key(organization, row.key()).await? {
-                    Some(key) => key,
-                    None => {
-                        let place = Context::information(self.keys.instance(), context);
-                        rewrapped.push(Err(unknown_key(&place, row.key())));
-                        continue;
-                    }
-                },
-            };
-            let content = self.rewrap_one(context, &from, &to, row.content);
-            rewrapped.push(content.map(|content| SealedRow { credential, version, id, content }));
-            current = Some(from);
+        let mut rewrapped = Vec::with_capacity(credentials.len());
+        for credential in credentials {
+            match self.rewrap_one(organization, &to, credential).await {
+                Err(SealError::Store(error)) => return Err(error.into()),
+                one => rewrapped.push(one),
+            }
         }
         Ok(rewrapped)
     }

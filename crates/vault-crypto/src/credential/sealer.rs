@@ -10,15 +10,15 @@ use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{Fingerprint, Information, Metadata, SecretBytes};
+use vault_core::credential::{Card, Fingerprint, SecretBytes};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialContext, SealError, Sealer};
-use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata};
+use vault_core::port::{CardContext, CredentialContext, SealError, Sealer};
+use vault_core::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedData};
 use vault_core::time::Timestamp;
 
-/// Random bytes per sealed credential: a data key with its id, and three nonces.
-const DRAWN: usize = 16 + SymmetricKey::LENGTH + 3 * NONCE;
+/// Random bytes per version: a data key with its id, and two nonces.
+const DRAWN: usize = 16 + SymmetricKey::LENGTH + 2 * NONCE;
 
 /// Seals credentials and generates organization keys. It cannot open anything.
 pub(super) struct CredentialSealer {
@@ -45,43 +45,26 @@ impl Sealer for CredentialSealer {
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
-        information: &Information,
-    ) -> Result<SealedCredential, SealError> {
+    ) -> Result<SealedData, SealError> {
         let instance = self.keys.instance();
-        let Some(key) = self.keys.key(context.organization, key).await? else {
-            return Err(unknown_key(&Context::information(instance, context), key));
-        };
+        let place = Context::data(instance, context);
+        let Some(key) = self.keys.key(context.organization, key).await? else { return Err(unknown_key(&place, key)) };
         let entropy = &Drawn::<DRAWN>::from(self.keys.entropy()).map_err(no_entropy)?;
 
         let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
         let data_key = random_key(entropy).map_err(no_entropy)?;
         // The data key seals only this message.
         let text = placed::join(data, namespace);
-        let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
+        let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &place, &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);
-        let information =
-            key.information.seal(entropy, &Context::information(instance, context), information.as_json().as_bytes());
-        Ok(SealedCredential {
-            key: key.id(),
-            data_key: wrapped.map_err(not_sealed)?,
-            data: data.map_err(not_sealed)?,
-            information: information.map_err(not_sealed)?,
-        })
+        Ok(SealedData { data_key: wrapped.map_err(not_sealed)?, data: data.map_err(not_sealed)? })
     }
 
-    async fn seal_metadata(
-        &self,
-        key: KeyId,
-        context: CredentialContext,
-        metadata: &Metadata,
-    ) -> Result<SealedMetadata, SealError> {
-        let place = Context::metadata(self.keys.instance(), context);
-        let Some(key) = self.keys.key(context.organization, key).await? else {
-            return Err(unknown_key(&place, key));
-        };
+    async fn seal_card(&self, key: KeyId, context: CardContext, card: &Card) -> Result<Blob, SealError> {
+        let place = Context::card(self.keys.instance(), context);
+        let Some(key) = self.keys.key(context.organization, key).await? else { return Err(unknown_key(&place, key)) };
         let entropy = &Drawn::<NONCE>::from(self.keys.entropy()).map_err(no_entropy)?;
-        let blob = key.information.seal(entropy, &place, metadata.to_json().as_bytes()).map_err(not_sealed)?;
-        Ok(SealedMetadata { key: key.id(), revision: context.version, blob })
+        key.card.seal(entropy, &place, &card.to_bytes()).map_err(not_sealed)
     }
 
     fn new_organization_keys(

@@ -1,17 +1,15 @@
 use super::CredentialCrypto;
-use crate::testing::{Bench, NOW, id, key_id};
+use crate::testing::{Bench, NOW, card, id, key_id};
 use std::error::Error as _;
 use std::sync::Arc;
-use vault_core::credential::{CredentialData, CredentialType, Information, Metadata, SecretBytes};
+use vault_core::credential::{Card, CredentialData, CredentialType, SecretBytes};
 use vault_core::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialContext, SealError, SealedContent, SealedInformation, SealedRow};
-use vault_core::sealed::{Blob, OrganizationKeys, SealedCredential, SealedMetadata};
+use vault_core::port::{CardContext, CredentialContext, SealError, SealedCredential};
+use vault_core::sealed::{Blob, OrganizationKeys, SealedData};
 
 /// A link whose whole URL is secret.
 const LINK: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
-const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
-const METADATA: &str = r#"{"labels":{"stage":"nightly"}}"#;
 
 /// A process of an instance with the organizations 1 and 2.
 struct Process {
@@ -54,47 +52,35 @@ impl Process {
         next.id
     }
 
-    async fn seal_under(
-        &self,
-        key: KeyId,
-        place: CredentialContext,
-        data: &[u8],
-    ) -> Result<SealedCredential, SealError> {
-        let information = Information::from_json(INFORMATION.to_owned()).unwrap();
+    async fn seal_under(&self, key: KeyId, place: CredentialContext, data: &[u8]) -> Result<SealedData, SealError> {
         let data = SecretBytes::from(data.to_vec());
-        self.crypto.sealer.seal(key, place, &namespace("imports"), &data, &information).await
+        self.crypto.sealer.seal(key, place, &namespace("imports"), &data).await
     }
 
-    async fn seal(&self, place: CredentialContext) -> (SealedCredential, SealedMetadata) {
+    async fn seal_card(&self, key: KeyId, place: CredentialContext) -> Result<Blob, SealError> {
+        self.crypto.sealer.seal_card(key, of_card(place), &card()).await
+    }
+
+    async fn seal(&self, place: CredentialContext) -> (SealedData, Blob) {
         let key = self.bench.active_key(place.organization);
-        let metadata = Metadata::from_json(METADATA).unwrap();
-        let sealed = self.seal_under(key, place, LINK).await.unwrap();
-        (sealed, self.crypto.sealer.seal_metadata(key, place, &metadata).await.unwrap())
+        (self.seal_under(key, place, LINK).await.unwrap(), self.seal_card(key, place).await.unwrap())
     }
 
-    async fn open(&self, place: CredentialContext, sealed: &SealedCredential) -> Result<CredentialData, SealError> {
+    async fn open(&self, place: CredentialContext, sealed: &SealedData) -> Result<CredentialData, SealError> {
         self.crypto.opener.open(place, &namespace("imports"), CredentialType::DirectLink, sealed).await
     }
 
-    async fn list(&self, place: CredentialContext, sealed: &SealedCredential) -> Result<Information, SealError> {
-        let row = SealedInformation { context: place, key: sealed.key, blob: &sealed.information };
-        self.crypto.list_opener.open_information(place.organization, &[row]).await?.remove(0)
+    async fn read(&self, place: CredentialContext, sealed: &Blob) -> Result<Card, SealError> {
+        self.crypto.list_opener.open_cards(place.organization, &[(of_card(place), sealed)]).await?.remove(0)
     }
 
-    async fn read(&self, place: CredentialContext, sealed: &SealedMetadata) -> Result<Metadata, SealError> {
-        let row = SealedInformation { context: place, key: sealed.key, blob: &sealed.blob };
-        self.crypto.list_opener.open_metadata(place.organization, &[row]).await?.remove(0)
-    }
-
-    async fn assert_opens(&self, place: CredentialContext, sealed: &SealedCredential, metadata: &SealedMetadata) {
+    async fn assert_opens(&self, place: CredentialContext, sealed: &SealedData, sealed_card: &Blob) {
         assert_eq!(self.open(place, sealed).await.unwrap().to_canonical_json().expose(), LINK);
-        assert_eq!(self.list(place, sealed).await.unwrap().as_json(), INFORMATION);
-        assert_eq!(self.read(place, metadata).await.unwrap(), Metadata::from_json(METADATA).unwrap());
+        assert_eq!(self.read(place, sealed_card).await.unwrap(), card());
     }
 
-    async fn rewrap(&self, to: KeyId, rows: Vec<SealedRow>) -> Vec<Result<SealedContent, SealError>> {
-        let moved = self.crypto.rewrapper.rewrap(organization(1), to, rows).await.unwrap();
-        moved.into_iter().map(|row| row.map(|row| row.content)).collect()
+    async fn rewrap(&self, to: KeyId, rows: Vec<SealedCredential>) -> Vec<Result<SealedCredential, SealError>> {
+        self.crypto.rewrapper.rewrap(organization(1), to, rows).await.unwrap()
     }
 }
 
@@ -108,23 +94,35 @@ fn namespace(name: &str) -> Namespace {
 
 /// A version of credential 3 of organization 1.
 fn place() -> CredentialContext {
-    let (credential, version) = (CredentialId::from_uuid(id(3)), VersionId::from_uuid(id(5)));
-    CredentialContext { organization: organization(1), credential, version: 3, id: Some(version) }
+    let (credential, version) = (CredentialId::from_uuid(id(3)), card().current.id);
+    CredentialContext { organization: organization(1), credential, version: 3, id: version }
 }
 
-/// Places that differ from `place()` in one part each.
-fn elsewhere() -> [CredentialContext; 5] {
+/// The place of a card whose revision has the number of the version.
+fn of_card(place: CredentialContext) -> CardContext {
+    CardContext { organization: place.organization, credential: place.credential, revision: place.version }
+}
+
+/// Places that differ from `place()` in one part each, the last one only for data.
+fn elsewhere() -> [CredentialContext; 4] {
     [
         CredentialContext { organization: organization(2), ..place() },
         CredentialContext { credential: CredentialId::from_uuid(id(4)), ..place() },
         CredentialContext { version: 4, ..place() },
-        CredentialContext { id: Some(VersionId::from_uuid(id(6))), ..place() },
-        CredentialContext { id: None, ..place() },
+        CredentialContext { id: VersionId::from_uuid(id(6)), ..place() },
     ]
 }
 
-fn row(place: CredentialContext, content: SealedContent) -> SealedRow {
-    SealedRow { credential: place.credential, version: place.version, id: place.id, content }
+fn row(place: CredentialContext, (data, card): &(SealedData, Blob)) -> SealedCredential {
+    let (id, revision) = (place.credential, place.version);
+    SealedCredential { id, revision, card: card.clone(), data: vec![(place.version, data.clone())] }
+}
+
+/// Returns a blob that names another key.
+fn under(key: KeyId, sealed: &Blob) -> Blob {
+    let mut bytes = sealed.as_bytes().to_vec();
+    bytes[2..18].copy_from_slice(key.as_bytes());
+    Blob::from_bytes(bytes)
 }
 
 /// Returns whether the value was refused. In another organization, the key is unknown.
@@ -143,7 +141,7 @@ async fn credential_is_sealed_under_the_key_that_is_named() {
     let second = process.next_key().await;
     for key in [first, second] {
         let sealed = process.seal_under(key, place(), LINK).await.unwrap();
-        assert_eq!(sealed.key, key);
+        assert_eq!(sealed.data_key.key(), Some(key));
         assert!(process.restarted().open(place(), &sealed).await.is_ok());
         let other_type = process.crypto.opener.open(place(), &namespace("imports"), CredentialType::S3, &sealed).await;
         assert!(is_damaged(other_type));
@@ -151,8 +149,7 @@ async fn credential_is_sealed_under_the_key_that_is_named() {
     for key in [strange, key_id(99)] {
         let refused = process.seal_under(key, place(), LINK).await;
         assert!(matches!(refused, Err(SealError::UnknownKey { key: named, .. }) if named == key));
-        let metadata = Metadata::from_json(METADATA).unwrap();
-        assert!(is_unknown(process.crypto.sealer.seal_metadata(key, place(), &metadata).await));
+        assert!(is_unknown(process.seal_card(key, place()).await));
     }
     process.bench.keys.rows.lock().unwrap().clear();
     let refused = process.restarted().seal_under(first, place(), LINK).await;
@@ -173,16 +170,16 @@ async fn lengths_are_padded_and_each_version_has_its_data_key() {
 #[tokio::test]
 async fn credential_opens_only_in_its_row() {
     let process = Process::new().await;
-    let (sealed, metadata) = process.seal(place()).await;
-    process.assert_opens(place(), &sealed, &metadata).await;
+    let (sealed, card) = process.seal(place()).await;
+    process.assert_opens(place(), &sealed, &card).await;
     for other in elsewhere() {
         // It cannot be decrypted under a key of the other organization either.
-        for key in [sealed.key, process.bench.active_key(other.organization)] {
-            let (sealed, metadata) =
-                (SealedCredential { key, ..sealed.clone() }, SealedMetadata { key, ..metadata.clone() });
-            assert!(is_damaged(process.open(other, &sealed).await), "{other:?}");
-            assert!(is_damaged(process.list(other, &sealed).await), "{other:?}");
-            assert!(is_damaged(process.read(other, &metadata).await), "{other:?}");
+        for key in [process.bench.active_key(organization(1)), process.bench.active_key(other.organization)] {
+            let data = SealedData { data_key: under(key, &sealed.data_key), ..sealed.clone() };
+            assert!(is_damaged(process.open(other, &data).await), "{other:?}");
+            if other.id == place().id {
+                assert!(is_damaged(process.read(other, &under(key, &card)).await), "{other:?}");
+            }
         }
     }
     for other in ["Imports", "imports/a", "import"] {
@@ -191,17 +188,14 @@ async fn credential_opens_only_in_its_row() {
     }
     // Parts of two versions of one credential cannot be mixed, and one part cannot replace another.
     let next = process.seal(CredentialContext { version: 4, ..place() }).await.0;
-    for data in [
-        SealedCredential { data_key: next.data_key, ..sealed.clone() },
-        SealedCredential { data: sealed.information.clone(), ..sealed.clone() },
-    ] {
+    for data in
+        [SealedData { data_key: next.data_key, ..sealed.clone() }, SealedData { data: card.clone(), ..sealed.clone() }]
+    {
         assert!(is_damaged(process.open(place(), &data).await));
     }
-    for information in [sealed.data.clone(), metadata.blob.clone()] {
-        assert!(is_damaged(process.list(place(), &SealedCredential { information, ..sealed.clone() }).await));
+    for blob in [sealed.data, sealed.data_key] {
+        assert!(is_damaged(process.read(place(), &blob).await));
     }
-    let exchanged = SealedMetadata { blob: sealed.information.clone(), ..metadata };
-    assert!(is_damaged(process.read(place(), &exchanged).await));
 }
 
 /// Rows under several keys are decrypted in order. One of another organization does not prevent this.
@@ -212,17 +206,13 @@ async fn list_opens_only_rows_of_its_organization() {
     for version in 1..=6 {
         let organization = organization(if version == 4 { 2 } else { 1 });
         let place = CredentialContext { organization, version, ..place() };
-        sealed.push((place, process.seal(place).await.0));
+        sealed.push((of_card(place), process.seal(place).await.1));
         process.next_key().await;
     }
-    let row =
-        |(context, sealed): &(CredentialContext, SealedCredential)| (*context, sealed.key, sealed.information.clone());
-    let rows: Vec<_> = sealed.iter().map(row).collect();
-    let rows: Vec<_> =
-        rows.iter().map(|(context, key, blob)| SealedInformation { context: *context, key: *key, blob }).collect();
-    let opened = process.crypto.list_opener.open_information(organization(1), &rows).await.unwrap();
+    let rows: Vec<_> = sealed.iter().map(|(place, card)| (*place, card)).collect();
+    let opened = process.crypto.list_opener.open_cards(organization(1), &rows).await.unwrap();
     assert_eq!(opened.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true, true]);
-    assert!(process.crypto.list_opener.open_information(organization(1), &[]).await.unwrap().is_empty());
+    assert!(process.crypto.list_opener.open_cards(organization(1), &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -246,42 +236,36 @@ async fn fingerprints_distinguish_data_within_organization() {
 #[tokio::test]
 async fn moved_data_opens_only_with_its_new_key() {
     let process = Process::new().await;
-    let (before, metadata) = process.seal(place()).await;
+    let before = process.seal(place()).await;
+    let from = process.bench.active_key(organization(1));
     let to = process.next_key().await;
-    let contents = || [SealedContent::Version(before.clone()), SealedContent::Metadata(metadata.clone())];
-    let moved = process.rewrap(to, contents().map(|content| row(place(), content)).to_vec()).await;
-    let [Ok(SealedContent::Version(after)), Ok(SealedContent::Metadata(metadata_after))] = &moved[..] else {
-        panic!("each stays what it is")
-    };
-    assert_eq!((after.key, &after.data), (to, &before.data));
-    assert_eq!((metadata_after.key, metadata_after.revision), (to, metadata.revision));
+    let moved = process.rewrap(to, vec![row(place(), &before)]).await.remove(0).unwrap();
+    let [(_, after)] = &moved.data[..] else { panic!("one version") };
+    assert_eq!((after.data_key.key(), &after.data, moved.card.key()), (Some(to), &before.0.data, Some(to)));
     // A row that cannot be decrypted at its place is not moved.
-    for other in &elsewhere()[1..] {
-        let moved = process.rewrap(to, contents().map(|content| row(*other, content)).to_vec()).await;
-        assert!(moved.into_iter().all(is_damaged), "{other:?}");
+    for other in &elsewhere()[1..3] {
+        assert!(is_damaged(process.rewrap(to, vec![row(*other, &before)]).await.remove(0)), "{other:?}");
     }
+    // Data that the card does not list is left out.
+    let listed = SealedCredential { data: vec![(99, before.0.clone())], ..row(place(), &before) };
+    assert!(process.rewrap(to, vec![listed]).await.remove(0).unwrap().data.is_empty());
 
-    process.change_keys(|keys| keys.without(before.key)).await;
+    process.change_keys(|keys| keys.without(from)).await;
     let process = process.restarted();
-    process.assert_opens(place(), after, metadata_after).await;
-    assert!(is_unknown(process.open(place(), &before).await) && is_unknown(process.list(place(), &before).await));
-    assert!(is_unknown(process.read(place(), &metadata).await));
-    let moved = process.rewrap(to, contents().map(|content| row(place(), content)).to_vec()).await;
-    assert!(moved.into_iter().all(is_unknown), "from a key that is gone");
+    process.assert_opens(place(), after, &moved.card).await;
+    assert!(is_unknown(process.open(place(), &before.0).await) && is_unknown(process.read(place(), &before.1).await));
+    assert!(is_unknown(process.rewrap(to, vec![row(place(), &before)]).await.remove(0)), "from a key that is gone");
 }
 
-/// Rows under several keys are resealed concurrently, in any order.
+/// Credentials whose parts are under several keys are resealed.
 #[tokio::test]
-async fn each_row_is_moved_from_its_own_key() {
+async fn each_part_is_moved_from_its_own_key() {
     let process = Process::new().await;
-    let first = process.seal(place()).await.0;
-    let version = |sealed: &SealedCredential, place| row(place, SealedContent::Version(sealed.clone()));
-    let second = process.rewrap(process.next_key().await, vec![version(&first, place())]).await.remove(0);
-    let Ok(SealedContent::Version(second)) = second else { panic!("a version stays one") };
+    let first = process.seal(place()).await;
+    let key = process.next_key().await;
+    let mixed = (first.0.clone(), process.seal_card(key, place()).await.unwrap());
     let third = process.next_key().await;
-    let own = [&first, &second, &second, &first].map(|sealed| version(sealed, place())).to_vec();
-    assert!(process.rewrap(third, own).await.iter().all(Result::is_ok));
-    let rows = vec![version(&first, place()), version(&second, elsewhere()[1]), version(&second, place())];
+    let rows = vec![row(place(), &first), row(elsewhere()[1], &first), row(place(), &mixed)];
     let moved = process.rewrap(third, rows).await;
     assert_eq!(moved.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
 }
@@ -290,16 +274,20 @@ async fn each_row_is_moved_from_its_own_key() {
 #[tokio::test]
 async fn errors_contain_no_secret() {
     let process = Process::new().await;
-    let sealed = process.seal(place()).await.0;
+    let (sealed, card) = process.seal(place()).await;
     let other = elsewhere()[1];
     let cut = Blob::from_bytes(sealed.data.as_bytes()[..20].to_vec());
     let errors = [
         process.crypto.opener.open(place(), &namespace("imports"), CredentialType::S3, &sealed).await.err(),
-        process.open(place(), &SealedCredential { data: cut, ..sealed.clone() }).await.err(),
+        process.open(place(), &SealedData { data: cut, ..sealed.clone() }).await.err(),
         process.open(other, &sealed).await.err(),
-        process.list(other, &sealed).await.err(),
+        process.read(other, &card).await.err(),
         process.seal_under(key_id(99), place(), LINK).await.err(),
-        process.rewrap(sealed.key, vec![row(other, SealedContent::Version(sealed))]).await.remove(0).err(),
+        process
+            .rewrap(process.bench.active_key(organization(1)), vec![row(other, &(sealed, card))])
+            .await
+            .remove(0)
+            .err(),
     ];
     for error in errors {
         let error = error.expect("it is refused");

@@ -27,7 +27,7 @@ fn labels() -> Vec<Label> {
         Label::AuditCheckpoint,
         Label::Anchor,
         Label::Fingerprint,
-        Label::Information,
+        Label::Card,
         Label::OrganizationWrap,
     ];
     labels.extend(purposes.map(Label::Digest));

@@ -15,8 +15,8 @@ use vault_core::sealed::{Blob, OrganizationKeys};
 
 /// Keys derived from one organization key.
 pub(crate) struct DerivedKeys {
-    /// Seals information.
-    pub(crate) information: AeadKey,
+    /// Seals cards.
+    pub(crate) card: AeadKey,
     /// Wraps data keys.
     pub(crate) wrap: AeadKey,
 }
@@ -52,7 +52,7 @@ impl OrganizationEntry {
             }
             let key = unwrap(above, &context, &row.wrapped)?;
             keys.push(Arc::new(DerivedKeys {
-                information: Label::Information.sealing_key(&key, row.id),
+                card: Label::Card.sealing_key(&key, row.id),
                 wrap: Label::OrganizationWrap.sealing_key(&key, row.id),
             }));
         }

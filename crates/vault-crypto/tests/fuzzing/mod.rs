@@ -22,7 +22,7 @@ use std::task::{self, Poll, Waker};
 use uuid::Uuid;
 use vault_core::credential::{CredentialType, ListPosition};
 use vault_core::cursor::{self, ListFilter};
-use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
+use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId, VersionId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
@@ -193,7 +193,7 @@ static SEALED: LazyLock<Sealed> = LazyLock::new(|| {
         organization: OrganizationId::from_uuid(id(2)),
         credential: CredentialId::from_uuid(id(3)),
         version,
-        id: None,
+        id: VersionId::from_uuid(id(6)),
     };
     let data_key = KeyId::from_uuid(id(9));
     let contexts = [
@@ -286,11 +286,15 @@ mod tests {
         assert!(seeds("cursor").iter().any(|seed| std::str::from_utf8(seed).is_ok_and(list)));
     }
 
-    /// Writes the issued tokens, after a change of their claims: those of the seed `payload`, which is changed first.
+    /// Writes the blobs, and the issued tokens after a change of their claims: those of the seed `payload`, which is changed first.
     #[test]
-    #[ignore = "writes the tokens of a new version"]
-    fn write_issued_tokens() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds/access_token");
+    #[ignore = "writes the seeds of a new version"]
+    fn write_seeds() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds");
+        for (name, blob) in [("padded-text", &SEALED.text), ("wrapped-key", &SEALED.wrapped)] {
+            fs::write(seeds.join("blob").join(name), blob.as_bytes()).unwrap();
+        }
+        let seeds = seeds.join("access_token");
         let payload = fs::read_to_string(seeds.join("payload")).unwrap();
         let claims = ISSUER.read_payload(&payload, NOW).unwrap();
         for number in [1, 2] {

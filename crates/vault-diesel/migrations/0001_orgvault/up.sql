@@ -302,79 +302,52 @@ FROM decoys WHERE part = 3;
 CREATE TABLE credentials (
     organization_id UUID NOT NULL,
     id UUID NOT NULL,
+    -- Copies of values in the card, for indexes. A card that differs from them is damaged.
     type TEXT NOT NULL,
     namespace TEXT NOT NULL,
     version BIGINT NOT NULL,
-    revision BIGINT NOT NULL,
-    highest_version BIGINT NOT NULL,
-    -- The versions that exist: number, random id and end of retention of each. Under the code.
-    listed_versions BLOB NOT NULL,
-    staged_version BIGINT,
-    -- The version that was current before, and until when it is kept, as a copy for lists. Not under the code.
-    previous_version BIGINT,
-    previous_until BIGINT,
-    created_at BIGINT NOT NULL,
-    updated_at BIGINT NOT NULL,
-    version_created_at BIGINT NOT NULL,
+    vend TEXT NOT NULL,
     -- 9223372036854775807: it does not expire, as far as is known.
     expires_at BIGINT NOT NULL,
-    vend TEXT NOT NULL,
-    -- The code over type, namespace, rule, versions, revision, and revision of the metadata.
-    code BLOB NOT NULL,
+    -- The revision to which the card is sealed.
+    revision BIGINT NOT NULL,
+    card BLOB NOT NULL,
+    -- The oldest organization key that may seal a part of the credential.
     key_id UUID NOT NULL,
-    information BLOB NOT NULL,
-    -- Labels, description and declared expiries, sealed; none of the three where there are none.
-    metadata BLOB,
-    metadata_key_id UUID,
-    metadata_revision BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
     -- The last check of the current version: when, since when checks find the same, why it failed.
     checked_at BIGINT,
     check_since BIGINT,
     check_failed TEXT,
     last_activated_at BIGINT,
     PRIMARY KEY (organization_id, id),
-    CHECK ((metadata IS NULL) = (metadata_key_id IS NULL) AND (metadata IS NULL) = (metadata_revision IS NULL)),
     CHECK ((checked_at IS NULL) = (check_since IS NULL))
 ) WITHOUT ROWID;
 
 CREATE INDEX credentials_of_namespace ON credentials (organization_id, namespace, id, type);
 CREATE INDEX credentials_of_type ON credentials (organization_id, type, id);
 CREATE INDEX credentials_by_expiry ON credentials (organization_id, expires_at, id) WHERE expires_at < 9223372036854775807;
--- What a key seals is found by its key: a rotation reads it in slices, and a key is destroyed only when nothing is left.
+-- A rotation reads what a key seals in slices, and the key is destroyed only when nothing is left.
 CREATE INDEX credentials_by_key ON credentials (organization_id, key_id, id);
-CREATE INDEX credentials_by_metadata_key ON credentials (organization_id, metadata_key_id, id) WHERE metadata_key_id IS NOT NULL;
 
--- The data of the current version. It is never listed; ids rise with time, so that new rows of all organizations lie together.
+-- The data of all versions. It is never listed; ids rise with time, so that new rows of all organizations lie together.
 CREATE TABLE credential_secrets (
     organization_id UUID NOT NULL,
     id UUID NOT NULL,
-    data_key BLOB NOT NULL,
-    data BLOB NOT NULL,
-    PRIMARY KEY (id, organization_id)
-) WITHOUT ROWID;
-
--- The staged and the previous versions. Those without superseded_at and destroy_at are staged.
-CREATE TABLE credential_versions (
-    organization_id UUID NOT NULL,
-    id UUID NOT NULL,
     version BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
-    superseded_at BIGINT,
-    destroy_at BIGINT,
-    key_id UUID NOT NULL,
-    information BLOB NOT NULL,
     data_key BLOB NOT NULL,
     data BLOB NOT NULL,
+    -- When the version is destroyed. NULL if it is current or staged.
+    destroy_at BIGINT,
     checked_at BIGINT,
     check_since BIGINT,
     check_failed TEXT,
-    PRIMARY KEY (organization_id, id, version),
-    CHECK ((superseded_at IS NULL) = (destroy_at IS NULL)),
+    PRIMARY KEY (id, organization_id, version),
     CHECK ((checked_at IS NULL) = (check_since IS NULL))
 ) WITHOUT ROWID;
 
-CREATE INDEX credential_versions_by_end ON credential_versions (destroy_at, organization_id, id, version);
-CREATE INDEX credential_versions_by_key ON credential_versions (organization_id, key_id, id, version);
+CREATE INDEX credential_secrets_by_end ON credential_secrets (destroy_at, organization_id, id, version) WHERE destroy_at IS NOT NULL;
 
 -- A keyed digest of each label.
 CREATE TABLE credential_labels (
@@ -600,7 +573,6 @@ CREATE TABLE event_position (
 -- an organization may be the whole table. Else it takes one that its statistics do not have yet, or one among thousands of small ones,
 -- to have hardly any rows, and reads all of them through whichever of the indexes is the smallest.
 -- PostgreSQL: ALTER TABLE credentials ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE credential_secrets ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE credential_uses ALTER COLUMN organization_id SET (n_distinct = 1);
@@ -615,8 +587,6 @@ CREATE TABLE event_position (
 -- PostgreSQL: ALTER TABLE credentials ALTER COLUMN namespace SET (n_distinct = -0.1);
 -- PostgreSQL: ALTER TABLE credentials ALTER COLUMN type SET (n_distinct = -0.1);
 -- PostgreSQL: ALTER TABLE credentials ALTER COLUMN key_id SET (n_distinct = -0.1);
--- PostgreSQL: ALTER TABLE credentials ALTER COLUMN metadata_key_id SET (n_distinct = -0.1);
--- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN key_id SET (n_distinct = -0.1);
 -- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN label SET (n_distinct = -0.1);
 -- PostgreSQL: ALTER TABLE activations ALTER COLUMN integration_id SET (n_distinct = -0.1);
 -- PostgreSQL: ALTER TABLE sessions ALTER COLUMN account_id SET (n_distinct = -0.1);

@@ -122,8 +122,11 @@ impl Tx<'_> {
     fn insert_pending_if(&self, is_meant: impl Fn(&Columns) -> bool) -> Reply<'_, ()> {
         let Some(pending) = self.pending() else { return Either::Left(ready(Ok(()))) };
         let mut pending = pending.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_written = self.has_written();
         let inserts: Vec<_> =
             pending.extract_if(.., |columns| is_meant(columns)).map(|columns| self.insert_columns(columns)).collect();
+        // They are rows of works that have succeeded. This one noted its own when it collected them.
+        self.set_written(has_written);
         match inserts.is_empty() {
             true => Either::Left(ready(Ok(()))),
             false => Either::Right(try_join_all(inserts).map(|inserted| inserted.map(|_| ())).boxed()),

@@ -10,7 +10,7 @@ use vault_core::keyring::KeyringEntry;
 use vault_core::port::{
     CreateInstance, DestroyKey, DestroyOrganizationKey, FindSealed, InstanceKeyRotation, KeyDestruction, KeyRepository,
     KeyRotation, LookupMove, MoveSealed, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
-    SealedCount, SealedRow, StoreError,
+    SealedCredential, StoreError,
 };
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
 
@@ -51,11 +51,11 @@ impl<D: Database> KeyRepository for DieselStore<D> {
 
 #[async_trait]
 impl<D: Database> KeyRotation for DieselStore<D> {
-    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError> {
+    async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedCredential>, StoreError> {
         self.answer(None, query).await
     }
 
-    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<SealedCount, StoreError> {
+    async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<i64, StoreError> {
         self.answer(None, CountSealed { organization, key }).await
     }
 

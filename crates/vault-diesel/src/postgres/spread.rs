@@ -35,7 +35,7 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 42] = [
+const PLACES: [(&str, TableDistribution); 41] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -52,7 +52,6 @@ const PLACES: [(&str, TableDistribution); 42] = [
     ("enrolment_drafts", OF),
     ("credentials", OF),
     ("credential_secrets", OF),
-    ("credential_versions", OF),
     ("credential_labels", OF),
     ("credential_uses", OF),
     ("check_requests", OF),

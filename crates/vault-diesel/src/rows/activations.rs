@@ -5,7 +5,8 @@ use crate::db::{Db, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, IdBytes, StoredId as _};
-use crate::transaction::credential::sealed::{SealedRow, with_secrets};
+use crate::transaction::credential::row::CredentialRow;
+use crate::transaction::credential::sealed::{SecretRow, decode, with_secrets};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::activation::{Activation, FetchedCredential, ListActivations, Purpose, VendMode, VendRule};
@@ -77,10 +78,10 @@ impl ActivationRows for TxRows<'_> {
             .filter(credentials::organization_id.eq(organization.stored()))
             .filter(narrow(credentials::namespace.eq(namespace.as_str().to_owned())))
             .order(credentials::id)
-            .select(SealedRow::as_select());
+            .select((CredentialRow::as_select(), Option::<SecretRow>::as_select()));
         several(async move {
             self.insert_pending_credentials().await?;
-            self.tx.page(oldest_first, limit).await?.into_iter().map(SealedRow::decode).collect()
+            self.tx.page(oldest_first, limit).await?.into_iter().map(decode).collect()
         })
     }
 

@@ -3,13 +3,10 @@
 use super::{TxRows, several, then};
 use crate::db::{Db, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{
-    check_requests, credential_labels, credential_secrets, credential_uses, credential_versions, credentials,
-};
+use crate::schema::{check_requests, credential_labels, credential_secrets, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
-use crate::transaction::credential::apply::Writing;
 use crate::transaction::credential::row::{CredentialRow, credential_of};
-use crate::transaction::credential::{checks, list, save, versions};
+use crate::transaction::credential::{apply, checks, labels, list, save, sealed, versions};
 use diesel::dsl::{case_when, count_star, max};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
@@ -17,9 +14,10 @@ use diesel::{
 use futures_util::try_join;
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::credential::{
-    ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials, ListUses,
-    ListedRows, SaveCredential, VersionKey,
+    CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
+    ListUses, ListedRows, SaveCredential, VersionKey,
 };
+use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::operation::Access;
 use vault_core::port::{CredentialRows, Idempotency, Reply, StoredCredential, StoredVersions};
@@ -107,8 +105,29 @@ impl CredentialRows for TxRows<'_> {
         })
     }
 
-    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()> {
-        several(async move { self.tx.keeping(|| async { Writing(effects).write(&self.tx).await }).await })
+    fn change_credential<'t>(&'t self, update: &'t CredentialUpdate<'t>) -> Reply<'t, ()> {
+        several(async move {
+            // Versions that were inserted and not written yet may be changed.
+            self.tx.insert_pending::<credential_secrets::table>().await?;
+            self.tx.keeping(|| apply::write(&self.tx, *update)).await
+        })
+    }
+
+    fn version_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+    ) -> Reply<'_, Option<LastCheck>> {
+        several(async move {
+            self.tx.insert_pending::<credential_secrets::table>().await?;
+            sealed::version_check(&self.tx, VersionKey { organization, id, version }).await
+        })
+    }
+
+    fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()> {
+        let labels = labels.to_vec();
+        several(async move { labels::replace(&self.tx, organization, id, &labels).await })
     }
 
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
@@ -124,7 +143,6 @@ impl CredentialRows for TxRows<'_> {
                 try_join!(
                     tx.execute(rows_of!(credentials)),
                     tx.execute(rows_of!(credential_secrets)),
-                    tx.execute(rows_of!(credential_versions)),
                     tx.execute(rows_of!(credential_labels)),
                     tx.execute(rows_of!(credential_uses)),
                     tx.execute(rows_of!(check_requests)),
@@ -203,7 +221,7 @@ impl CredentialRows for TxRows<'_> {
     }
 
     fn due_check(&self, key: VersionKey) -> Reply<'_, Option<DueCheck>> {
-        several(checks::read(&self.tx, key))
+        several(sealed::due_check(&self.tx, key))
     }
 
     fn set_activated(

@@ -7,7 +7,7 @@ use crate::transaction::credential::count;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready, try_join_all};
 use futures_util::try_join;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vault_core::entity::EntityKey;
@@ -30,6 +30,8 @@ struct State {
     writes: usize,
     facts: Facts,
     counts: HashMap<OrganizationId, Count>,
+    /// Subjects of audit entries that are not inserted yet.
+    subjects: HashSet<String>,
 }
 
 #[derive(Default)]
@@ -60,6 +62,21 @@ impl Kept {
             (state.facts, state.writes) = (Facts::default(), writes);
         }
         state
+    }
+
+    /// Notes that an audit entry about a subject is inserted later.
+    pub(super) fn note_entry(&self, subject: String) {
+        self.state().subjects.insert(subject);
+    }
+
+    /// Returns whether an audit entry about a subject is not inserted yet. If so, the caller inserts all of them.
+    pub(super) fn takes_entries(&self, subject: &str) -> bool {
+        let mut state = self.state();
+        let is_pending = state.subjects.contains(subject);
+        if is_pending {
+            state.subjects.clear();
+        }
+        is_pending
     }
 
     /// Forgets what was read, after a transaction of another form.

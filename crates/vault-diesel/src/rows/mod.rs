@@ -76,13 +76,19 @@ const fn changed_one(rows: usize) -> Result<bool, Failure> {
 
 impl AuditRows for TxRows<'_> {
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
+        if self.tx.collects() {
+            self.kept.note_entry(entry.record.subject.text());
+        }
         then(self.tx.insert_later(audit::table, NewEntry::of(entry)), |_| Ok(()))
     }
 
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
         let query = query.clone();
         several(async move {
-            self.tx.insert_pending::<audit::table>().await?;
+            // Others stay pending, so that operations on many subjects insert their entries together.
+            if self.kept.takes_entries(&query.subject.text()) {
+                self.tx.insert_pending::<audit::table>().await?;
+            }
             query.read(&self.tx).await
         })
     }

@@ -1,15 +1,14 @@
 //! Reads stored rows one by one, for integrity checks.
 
 use super::Read;
-use super::credential::{checks, labels, versions};
+use super::credential::{labels, sealed, versions};
 use crate::db::{Parts, Tx};
 use crate::failure::Failure;
-use crate::schema::{credential_versions, credentials};
+use crate::schema::{credential_secrets, credentials};
 use crate::stored::{AnyId, Id, StoredId as _, columns_of, place_of};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::RecordedRow;
-use vault_core::credential::VersionKey;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
 
@@ -34,8 +33,7 @@ impl Read for CredentialPlaces {
     }
 }
 
-/// The row keys of credentials that have versions other than the current one, in their order, and whether each credential
-/// exists.
+/// The row keys of credentials that have data, in the order of IDs and organizations, and whether each credential exists.
 pub(crate) struct VersionPlaces {
     pub(crate) after: StoredRowKey,
     pub(crate) limit: usize,
@@ -47,13 +45,13 @@ impl Read for VersionPlaces {
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<(StoredRowKey, bool)>, Failure> {
         let (organization, id) = columns_of(&self.after);
         let credential = credentials::table
-            .filter(credentials::organization_id.eq(credential_versions::organization_id))
-            .filter(credentials::id.eq(credential_versions::id));
-        let following = credential_versions::table
-            .filter(credential_versions::organization_id.ge(&organization))
-            .filter(credential_versions::organization_id.gt(&organization).or(credential_versions::id.gt(&id)))
-            .order((credential_versions::organization_id, credential_versions::id))
-            .select(((credential_versions::organization_id, credential_versions::id), exists(credential)));
+            .filter(credentials::organization_id.eq(credential_secrets::organization_id))
+            .filter(credentials::id.eq(credential_secrets::id));
+        let following = credential_secrets::table
+            .filter(credential_secrets::id.ge(&id))
+            .filter(credential_secrets::id.gt(&id).or(credential_secrets::organization_id.gt(&organization)))
+            .order((credential_secrets::id, credential_secrets::organization_id))
+            .select(((credential_secrets::organization_id, credential_secrets::id), exists(credential)));
         let mut places: Vec<((AnyId, AnyId), bool)> = tx.page(following, self.limit).await?;
         places.dedup();
         Ok(places.into_iter().map(|(place, exists)| (place_of(place), exists)).collect())
@@ -96,13 +94,11 @@ impl Read for ReadWholeCredential {
     async fn read(&self, tx: &Tx<'_>) -> Result<Option<WholeCredential>, Failure> {
         let Self { organization, id } = *self;
         let Some(versions) = versions::versions(tx, organization, id).await? else { return Ok(None) };
-        let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
-        let mut sealed = Vec::new();
-        for number in numbers {
-            let version = checks::read(tx, VersionKey { organization, id, version: number }).await?;
-            sealed.push(version.ok_or(Failure::Overtaken)?.credential);
+        let data = sealed::read_all(tx, organization, id).await?;
+        if data.iter().all(|fetched| fetched.version != versions.current.version) {
+            return Err(Failure::damaged("credential_secrets", id.to_string(), "missing"));
         }
         let labels = labels::read(tx, organization, id).await?;
-        Ok(Some(WholeCredential { versions, sealed, labels }))
+        Ok(Some(WholeCredential { versions, data, labels }))
     }
 }

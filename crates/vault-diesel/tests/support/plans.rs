@@ -13,7 +13,7 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// Tables in which an organization may have any number of rows.
-const TABLES: [&str; 4] = ["credentials", "credential_secrets", "credential_versions", "credential_labels"];
+const TABLES: [&str; 3] = ["credentials", "credential_secrets", "credential_labels"];
 
 /// Adds a column to the audit log that contains the settings of the session that writes an entry.
 pub(crate) fn note_settings(address: &str) {
@@ -35,17 +35,17 @@ pub(crate) fn assert_settings(address: &str) {
 /// there is a large one, whose credentials have one namespace, one type, one key and one label.
 pub(crate) fn fill(address: &str) {
     let statements = "
-        INSERT INTO credentials (organization_id, id, type, namespace, version, revision, highest_version, created_at, updated_at,
-            version_created_at, expires_at, vend, listed_versions, code, key_id, information)
-            SELECT lpad((row / 3)::text, 32, '1')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
+        INSERT INTO credentials (organization_id, id, type, namespace, version, vend, expires_at, revision, card, key_id, created_at,
+            updated_at)
+            SELECT lpad((row / 3)::text, 32, '1')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 'any', 9223372036854775807, 1, ''::bytea, lpad('3', 32, '3')::uuid, 0, 0
                 FROM generate_series(1, 30000) row
-            UNION ALL SELECT lpad('2', 32, '2')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
+            UNION ALL SELECT lpad('2', 32, '2')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 'any', 9223372036854775807, 1, ''::bytea, lpad('3', 32, '3')::uuid, 0, 0
                 FROM generate_series(1, 20000) row;
-        INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT organization_id, id, '', '' FROM credentials
+        INSERT INTO credential_secrets (organization_id, id, version, data_key, data) SELECT organization_id, id, 1, '', '' FROM credentials
             ON CONFLICT DO NOTHING;
         INSERT INTO credential_labels (organization_id, id, label) SELECT organization_id, id, 'label' FROM credentials;
-        INSERT INTO credential_versions (organization_id, id, version, created_at, key_id, information, data_key, data)
-            SELECT organization_id, id, 9, 0, key_id, '', '', '' FROM credentials";
+        INSERT INTO credential_secrets (organization_id, id, version, data_key, data, destroy_at)
+            SELECT organization_id, id, 9, '', '', 0 FROM credentials";
     query(address, statements);
 }
 

@@ -6,7 +6,7 @@ use vault_core::account::{AccountRights, AccountState, CreateAccount, SignedAcco
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
-    ChangeCredential, CredentialChange, CredentialType, ListCredentials, NewVersion, SaveCredential, VersionList,
+    ChangeCredential, CredentialType, ListCredentials, NewVersion, SaveCredential, VersionEffects,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, RowMac};
@@ -19,11 +19,11 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{KeyedDigester, RowStore, StoredCredential, StoredMetadata};
+use vault_core::port::{KeyedDigester, RowStore, StoredCredential};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
-    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedPassword, SealedSeed,
+    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed,
 };
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
@@ -291,22 +291,15 @@ impl World {
         let payload = SaveCredential {
             organization: self.organization,
             id,
-            version: 1,
-            listed: VersionList::default(),
             kind: CredentialType::S3,
             // A save uses two numbers: its own and that of its audit record.
             namespace: namespace(number / 2),
-            sealed: SealedCredential {
-                key: self.key,
-                data_key: Blob::from_bytes(vec![1; 78]),
-                data: Blob::from_bytes(vec![2; 302]),
-                information: Blob::from_bytes(vec![3; 302]),
-            },
-            description: StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any },
-            code: Digest::from_bytes([5; 32]),
+            vend: VendRule::Any,
             expires_at: None,
-            check: None,
-            idempotency: None,
+            key: self.key,
+            card: Blob::from_bytes(vec![3; 302]),
+            version: version(1),
+            labels: Vec::new(),
             limit: 10_000_000,
         };
         let actor = Actor::Account(self.account, self.session);
@@ -316,27 +309,21 @@ impl World {
 
     /// Returns the command that replaces the data of a credential at this revision.
     pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
-        let SaveCredential { organization, sealed, .. } = self.save().payload;
-        let (id_of_version, listed) = (VersionId::from_bytes([7; 16]), VersionList::default());
-        let version = NewVersion {
-            number: revision + 1,
-            id: id_of_version,
-            sealed,
-            check: None,
-            idempotency: None,
-            destroyed: Vec::new(),
-        };
-        let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
-        let code = Digest::from_bytes([6; 32]);
         let payload = ChangeCredential {
-            organization,
+            organization: self.organization,
             id,
             revision,
-            change,
-            listed,
-            description: None,
-            code,
+            key: self.key,
+            card: Blob::from_bytes(vec![4; 302]),
+            current: revision + 1,
+            version: Some(version(revision + 1)),
+            effects: VersionEffects {
+                destroyed: Vec::new(),
+                moved: vec![(revision, Some(self.now().plus_seconds(3_600)))],
+            },
+            vend: VendRule::Any,
             expires_at: None,
+            labels: None,
             action: AuditAction::CredentialReplaced,
             changes: Vec::new(),
         };
@@ -344,4 +331,9 @@ impl World {
         let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
         Command { principal: self.principal(), now: self.now(), audit, payload }
     }
+}
+
+fn version(number: i64) -> NewVersion {
+    let data = SealedData { data_key: Blob::from_bytes(vec![1; 78]), data: Blob::from_bytes(vec![2; 302]) };
+    NewVersion { number, id: VersionId::from_bytes([7; 16]), data, check: None, idempotency: None }
 }

@@ -12,7 +12,7 @@ use vault_core::activation::{
     AbortActivation, Activation, FetchCredentials, FetchedCredential, ForIntegration, ListActivations, VendMode,
 };
 use vault_core::audit::AuditAction;
-use vault_core::credential::CredentialChange;
+use vault_core::credential::SaveCredential;
 use vault_core::id::ActivationId;
 use vault_core::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap};
 use vault_core::organization::OrganizationState;
@@ -73,24 +73,11 @@ pub async fn credentials_are_fetched_as_saved(suite: &dyn ContractStore) {
     }
     let gone = saved.remove(2);
     world.delete_credential(gone.id).await;
-    let expected: Vec<_> = saved
-        .into_iter()
-        .map(|command| FetchedCredential {
-            id: command.id,
-            kind: command.kind,
-            version: 1,
-            sealed: command.sealed,
-            vend: command.description.vend,
-            current: 1,
-            staged: None,
-            highest: 1,
-            listed: command.listed,
-            revision: 1,
-            metadata_revision: None,
-            code: command.code,
-            last_activated_at: None,
-        })
-        .collect();
+    let mut expected = Vec::new();
+    for SaveCredential { id, version, .. } in saved {
+        let row = world.show(&world.embedder(), id).await.unwrap();
+        expected.push(FetchedCredential { row, version: 1, data: version.data });
+    }
     let command = world.take(&principal, "below/a");
     let id = command.payload.activation.as_ref().unwrap().id;
     assert_eq!(world.taken(command).await, expected);
@@ -121,18 +108,17 @@ pub async fn activation_fetches_current_version(suite: &dyn ContractStore) {
     let taken = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;
         assert_eq!(taken.len(), 1);
-        (taken[0].version, taken[0].sealed.clone())
+        (taken[0].version, taken[0].data.clone())
     };
-    let staged = CredentialChange::Stage(world.new_version(id, 2));
-    world.change_credential(id, 1, staged, None).await;
+    let embedder = world.embedder();
+    let read = world.versions(&embedder, id).await;
+    let read = world.changed(world.stage(&embedder, &read)).await;
     assert_eq!(taken().await.0, 1);
-    let promotion = || CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: vec![] };
-    world.change_credential(id, 2, promotion(), None).await;
+    let read = world.changed(world.promotion(&embedder, &read, 2)).await;
     assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
-    let replaced = CredentialChange::Replace { version: world.new_version(id, 3), destroy_at: world.destroy_at() };
-    world.change_credential(id, 3, replaced, None).await;
+    let read = world.changed(world.replacement(&embedder, &read)).await;
     assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
-    world.change_credential(id, 4, promotion(), None).await;
+    world.changed(world.promotion(&embedder, &read, 2)).await;
     assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
 }
 

@@ -1,6 +1,6 @@
 //! Integrations of a world, and their commands.
 
-use super::tools::{Settled as _, namespace, request_digest};
+use super::tools::{Settled as _, namespace};
 use super::world::{NO_LIMIT, World};
 use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeDigester;
@@ -10,7 +10,7 @@ use vault_core::activation::{
     IssuedCredential, ListActivations, NewActivation, VendMode, VendedForm,
 };
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ChangeCredential, CredentialChange, SaveCredential, VersionList};
+use vault_core::credential::SaveCredential;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, IssuerId};
 use vault_core::identity::{ClaimPattern, ClaimPointer, IssuerName, Trust, TrustId, Trusts};
@@ -20,7 +20,7 @@ use vault_core::integration::{
     ListIntegrations, ManagedBy, NamespacePatterns, Overlap, StoredIntegration,
 };
 use vault_core::namespace::{ListNamespaces, SetFrozen};
-use vault_core::port::{IdGenerator, KeyedDigester, StoredMetadata};
+use vault_core::port::{IdGenerator, KeyedDigester};
 use vault_core::principal::{Principal, Scope};
 use vault_core::{Command, Refusal};
 
@@ -209,7 +209,7 @@ impl World<'_> {
     ) -> (ActivationId, Vec<CredentialId>) {
         let command = self.take(principal, name);
         let id = command.payload.activation.as_ref().expect("it begins one").id;
-        (id, self.taken(command).await.into_iter().map(|row| row.id).collect())
+        (id, self.taken(command).await.into_iter().map(|fetched| fetched.row.id).collect())
     }
 
     pub(super) async fn activations(&self, principal: &IntegrationPrincipal) -> Vec<Activation> {
@@ -225,33 +225,6 @@ impl World<'_> {
         let command = self.save_in(name);
         self.store.save_credential(command.clone()).await.unwrap();
         command.payload
-    }
-
-    /// Changes a credential or its metadata at a revision.
-    pub(super) async fn change_credential(
-        &self,
-        id: CredentialId,
-        revision: i64,
-        change: CredentialChange,
-        description: Option<StoredMetadata>,
-    ) {
-        let (organization, expires_at) = (self.organization, None);
-        let (listed, code) = (change.listed_after(1, &VersionList::default()), request_digest("changed"));
-        let (action, changes) = (AuditAction::CredentialReplaced, Vec::new());
-        let payload = ChangeCredential {
-            organization,
-            id,
-            revision,
-            change,
-            listed,
-            description,
-            code,
-            expires_at,
-            action,
-            changes,
-        };
-        let command = self.command(&self.embedder(), action, payload);
-        self.store.change_credential(command).await.unwrap();
     }
 
     pub(super) async fn delete_credential(&self, id: CredentialId) {

@@ -5,9 +5,7 @@ use super::ContractStore;
 use super::world::World;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
-use vault_core::credential::{
-    ClaimChecks, CredentialChange, DueCheck, LastCheck, RecordActivated, RecordCheck, VersionKey,
-};
+use vault_core::credential::{ClaimChecks, DueCheck, LastCheck, RecordActivated, RecordCheck, VersionKey};
 
 use vault_core::principal::Principal;
 
@@ -30,7 +28,7 @@ pub async fn checks_are_due_in_rounds(suite: &dyn ContractStore) {
     // Shared stores also contain credentials of other organizations.
     for _ in 0..10_000 {
         let due = world.claim_checks(Some((3, 1_000_000))).await;
-        seen.extend(due.iter().map(|check| check.credential.id));
+        seen.extend(due.iter().map(|check| check.credential.row.id));
         if seen.len() >= saved.len() {
             break;
         }
@@ -42,7 +40,9 @@ pub async fn checks_are_due_in_rounds(suite: &dyn ContractStore) {
 pub async fn check_result_applies_to_checked_version(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let id = world.saved_in("contract").await.id;
-    world.change_credential(id, 1, CredentialChange::Stage(world.new_version(id, 2)), None).await;
+    let embedder = world.embedder();
+    let read = world.versions(&embedder, id).await;
+    world.changed(world.stage(&embedder, &read)).await;
     let check = LastCheck::after(None, world.now(), Some(CheckReason::UnknownKey));
     let record = async |of: &World<'_>, version| {
         let key = VersionKey { organization: of.organization, id, version };
@@ -70,7 +70,7 @@ pub async fn latest_activation_is_recorded(suite: &dyn ContractStore) {
     };
     let noted = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;
-        taken.iter().map(|row| (row.id, row.last_activated_at)).collect::<Vec<_>>()
+        taken.iter().map(|fetched| (fetched.row.id, fetched.row.last_activated_at)).collect::<Vec<_>>()
     };
     note(&other, minute).await;
     assert_eq!(noted().await, [(id, None), (neighbour, None)]);

@@ -25,28 +25,21 @@ pub async fn credential_is_shown_as_saved(suite: &dyn ContractStore) {
         world.clock.advance_millis(1);
         let command = with(world.save(&principal), |save| {
             (save.kind, save.namespace) = (kind, namespace("A/b-c_d.e"));
-            save.version = 7; // the sealed parts are bound to it: no store chooses another version
+            save.version.number = 7; // the sealed parts are bound to it: no store chooses another version
         });
         let stored = StoredCredential {
             id: command.payload.id,
             kind,
             namespace: command.payload.namespace.clone(),
             version: 7,
+            vend: command.payload.vend,
+            expires_at: command.payload.expires_at,
             created_at: world.now(),
             updated_at: world.now(),
             revision: 1,
-            staged: None,
-            highest: 7,
-            listed: command.payload.listed.clone(),
-            previous: None,
-            expires_at: command.payload.expires_at,
-            vend: command.payload.description.vend,
-            code: command.payload.code,
-            metadata: None,
+            card: command.payload.card.clone(),
             check: None,
             last_activated_at: None,
-            key: world.key,
-            information: command.payload.sealed.information.clone(),
         };
         world.store.save_credential(command).await.unwrap();
         assert_eq!(world.show(&principal, stored.id).await.unwrap(), stored);
@@ -203,7 +196,7 @@ pub async fn inactive_key_is_refused(suite: &dyn ContractStore) {
     let next = replacement.next.id;
     assert!(world.store.replace_organization_key(replacement).await.unwrap());
     let save_under = async |key| {
-        let command = with(world.save(&principal), |save| save.sealed.key = key);
+        let command = with(world.save(&principal), |save| save.key = key);
         world.store.save_credential(command).await.decided()
     };
     for key in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
@@ -213,7 +206,10 @@ pub async fn inactive_key_is_refused(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
     save_under(next).await.unwrap();
     let listed = world.operate(&principal, world.list(&principal)).await.unwrap();
-    assert_eq!(listed.rows.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
+    assert_eq!(listed.rows.len(), 2);
+    for key in [next, world.key] {
+        assert_eq!(world.store.count_sealed(world.organization, key).await.unwrap(), 1);
+    }
 }
 
 /// Concurrent saves are decided as if they ran one after the other: a rejected save neither undoes nor delays the
@@ -232,11 +228,11 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStor
     let outcomes = race((0..96).map(|number| {
         let command = with(world.save(&principals[number % 8 % 3]), |save| {
             match number % 8 {
-                3 => save.sealed.key = inactive,
+                3 => save.key = inactive,
                 7 => save.limit = 0,
                 _ => {}
             }
-            save.description.labels = vec![label(number), request_digest("every")];
+            save.labels = vec![label(number), request_digest("every")];
         });
         let store = Arc::clone(&world.store);
         async move { (command.payload.id, evaluated(store.save_credential(command).await)) }
@@ -279,17 +275,20 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn ContractS
     let principal = world.embedder();
     let first = keyed(&world, &principal, "key 0", "body");
     let created = world.store.save_credential(first).await.unwrap();
-    let outcomes = race((0..64).map(|number| {
-        let key = number % 4;
-        let body = if number % 16 == 15 { "another body" } else { "body" };
-        let command = match number % 8 {
-            0..4 => with(world.save(&principal), |save| save.limit = 12),
-            _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
-        };
-        let store = Arc::clone(&world.store);
-        async move { (key, command.payload.idempotency.is_some(), store.save_credential(command).await.decided()) }
-    }))
-    .await;
+    let outcomes =
+        race((0..64).map(|number| {
+            let key = number % 4;
+            let body = if number % 16 == 15 { "another body" } else { "body" };
+            let command = match number % 8 {
+                0..4 => with(world.save(&principal), |save| save.limit = 12),
+                _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
+            };
+            let store = Arc::clone(&world.store);
+            async move {
+                (key, command.payload.version.idempotency.is_some(), store.save_credential(command).await.decided())
+            }
+        }))
+        .await;
     let mut of_key = std::collections::HashMap::from([(0, created)]);
     let mut effects = std::collections::HashSet::from([created]);
     for (key, repeatable, outcome) in outcomes {
@@ -318,7 +317,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractSt
     let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();
     for _ in 0..24 {
-        let command = with(world.save(&principal), |save| save.description.labels = vec![request_digest("every")]);
+        let command = with(world.save(&principal), |save| save.labels = vec![request_digest("every")]);
         saved.push(world.store.save_credential(command).await.unwrap());
     }
     let nothing = CredentialId::from_uuid(world.ids.random());

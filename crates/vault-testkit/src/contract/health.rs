@@ -11,9 +11,8 @@ use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, CredentialChange, EXPIRING_SECONDS, HealthState, LastCheck,
-    ListHolders, ListUses, MatchCredential, NewVersion, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS,
-    UsePosition, VersionKey,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses,
+    MatchCredential, NewVersion, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
@@ -101,8 +100,7 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     assert_eq!(request(None).await, Err(Refusal::NoChecker));
     assert_eq!(world.claim_checks(None).await, []);
     let read = world.versions(&principal, id).await;
-    let staged = CredentialChange::Stage(world.new_version(id, 2));
-    world.changed(&principal, &read, staged).await;
+    world.changed(world.stage(&principal, &read)).await;
     assert_eq!(request(Some(3)).await, Err(Refusal::NoSuchVersion));
     assert_eq!(request(None).await, Ok(()));
     assert_eq!(request(None).await, Ok(()));
@@ -113,7 +111,7 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let ours: Vec<_> = ours.collect();
     assert_eq!(ours.len(), 1);
     assert_eq!((ours[0].credential.version, ours[0].before), (2, None));
-    assert_eq!(ours[0].credential.sealed, world.sealed_version(id, 2));
+    assert_eq!(ours[0].credential.data, world.sealed_version(id, 2));
     // The process that claimed it may have ended.
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
     assert_eq!(world.claim_checks(None).await.len(), 1);
@@ -126,8 +124,7 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
     let read = world.versions(&principal, id).await;
     assert_eq!((read.current.check, read.others[0].check), (None, failed(checked_at)));
     // Health belongs to the version and does not change the revision.
-    let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
-    let read = world.changed(&principal, &read, promote).await;
+    let read = world.changed(world.promotion(&principal, &read, 2)).await;
     assert_eq!((read.current.check, read.others[0].check), (failed(checked_at), None));
     assert_eq!(world.audited(AuditAction::CredentialFailing).await, 1);
     world.delete(&principal, id).await.unwrap();
@@ -202,8 +199,7 @@ pub async fn holders_of_each_version_are_counted(suite: &dyn ContractStore) {
     };
     let promote = async |number| {
         let read = world.versions(&principal, id).await;
-        let promote = CredentialChange::Promote { number, destroy_at: world.destroy_at(), destroyed: Vec::new() };
-        world.changed(&principal, &read, promote).await;
+        world.changed(world.promotion(&principal, &read, number)).await;
     };
     let holders = async || {
         let (current, holders) = world.operate(&principal, ListHolders(world.organization, id)).await.unwrap();
@@ -212,7 +208,7 @@ pub async fn holders_of_each_version_are_counted(suite: &dyn ContractStore) {
     };
     let (_, old) = issue(1).await;
     let read = world.versions(&principal, id).await;
-    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
+    world.changed(world.stage(&principal, &read)).await;
     promote(2).await;
     world.clock.advance_millis(1_000);
     for _ in 0..1_005 {
@@ -251,10 +247,8 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     assert_eq!(uses().await, [(activation, started, expiry, None, 1)]);
 
     let read = world.versions(&principal, id).await;
-    world.changed(&principal, &read, CredentialChange::Stage(world.new_version(id, 2))).await;
-    let read = world.versions(&principal, id).await;
-    let promote = CredentialChange::Promote { number: 2, destroy_at: world.destroy_at(), destroyed: Vec::new() };
-    world.changed(&principal, &read, promote).await;
+    let read = world.changed(world.stage(&principal, &read)).await;
+    world.changed(world.promotion(&principal, &read, 2)).await;
     world.clock.advance_millis(1_000);
     let mut renewal = world.renew(&activator, activation, &[id]);
     renewal.payload.credentials[0].version = 2;
@@ -280,7 +274,7 @@ pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let check = |at| Some(LastCheck { at, since: at, failed: None });
     let saved_at = world.now();
-    let command = with(world.save(&principal), |save| save.check = check(saved_at));
+    let command = with(world.save(&principal), |save| save.version.check = check(saved_at));
     let id = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
@@ -288,13 +282,12 @@ pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     assert_eq!(world.page(&principal, world.list_by(&principal, healthy)).await, [id]);
     world.clock.advance_millis(1_000);
     let staged_at = world.now();
-    let staged = NewVersion { check: check(staged_at), ..world.new_version(id, 2) };
     let read = world.versions(&principal, id).await;
-    let read = world.changed(&principal, &read, CredentialChange::Stage(staged)).await;
+    let staged = NewVersion { check: check(staged_at), ..world.next_version(&read) };
+    let read = world.changed(world.stage_version(&principal, &read, staged)).await;
     assert_eq!(read.others[0].check, check(staged_at));
-    let version = NewVersion { check: check(world.now()), ..world.new_version(id, 3) };
-    let replace = CredentialChange::Replace { version, destroy_at: world.destroy_at() };
-    let read = world.changed(&principal, &read, replace).await;
+    let version = NewVersion { check: check(world.now()), ..world.next_version(&read) };
+    let read = world.changed(world.replace_by(&principal, &read, version)).await;
     assert_eq!(read.current.check, check(world.now()));
     let previous = read.others.iter().find(|version| version.number == 1).unwrap();
     assert_eq!(previous.check, check(saved_at));

@@ -108,7 +108,7 @@ pub async fn earlier_save_is_found(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
-        let idempotency = keyed(&world, &principal, "key", body).payload.idempotency;
+        let idempotency = keyed(&world, &principal, "key", body).payload.version.idempotency;
         world.operate(&principal, FindRequest { organization: world.organization, idempotency }).await
     };
     assert_eq!(find("body").await.unwrap(), None);
@@ -129,7 +129,7 @@ pub async fn refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
     let limit_reached = full.payload.limit_reached();
     assert_eq!(world.store.save_credential(full).await.decided(), Err(limit_reached));
     let mut under_no_key = keyed(&world, &principal, "key", "another body");
-    under_no_key.payload.sealed.key = vault_core::id::KeyId::from_bytes([7; 16]);
+    under_no_key.payload.key = vault_core::id::KeyId::from_bytes([7; 16]);
     assert_eq!(world.store.save_credential(under_no_key).await.decided(), Err(Refusal::Contended));
     save(&world, &principal, "key", "body").await.unwrap();
 }
@@ -138,7 +138,7 @@ pub async fn refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
 pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<SaveCredential> {
     let account = principal.account().unwrap();
     let idempotency = Idempotency { account, key: key.to_owned(), body: request_digest(body).into() };
-    with(world.save(principal), |save| save.idempotency = Some(idempotency))
+    with(world.save(principal), |save| save.version.idempotency = Some(idempotency))
 }
 
 async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Result<CredentialId, Refusal> {

@@ -2,18 +2,19 @@
 //! reads only the rows of its own organizations.
 
 use super::ContractStore;
-use super::tools::{namespace, paged, request_digest};
-use super::world::{World, undescribed};
+use super::tools::{namespace, paged, request_digest, with};
+use super::world::World;
 use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeAuditSealer;
 use std::collections::HashSet;
+use vault_core::activation::FetchedCredential;
 use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, CredentialId};
 use vault_core::operation::ChangedNamespaces;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, IdGenerator as _, MAX_EXISTING, RecordedStates, RecordedSubject, StoredMetadata, StoredRowKey,
+    AuditSealer as _, IdGenerator as _, MAX_EXISTING, RecordedStates, RecordedSubject, StoredRowKey,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -74,21 +75,20 @@ pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
     let save = world.save(&embedder);
-    let (id, first) = (save.payload.id, save.payload.sealed.clone());
+    let id = save.payload.id;
     world.store.save_credential(save).await.unwrap();
     let read = world.versions(&embedder, id).await;
-    let mut change = world.change_version(&embedder, &read, world.replacement(&read));
     let labels = vec![request_digest("a"), request_digest("b")];
-    change.payload.description = Some(StoredMetadata { labels, ..undescribed() });
-    world.store.change_credential(change).await.unwrap();
-    let versions = world.versions(&embedder, id).await;
+    let versions = world.changed(with(world.replacement(&embedder, &read), |change| change.labels = Some(labels)));
+    let versions = versions.await;
 
     let whole = world.store.whole_credential(world.organization, id).await.unwrap().unwrap();
-    assert_eq!(whole.versions, versions);
-    let mut sealed: Vec<_> = whole.sealed.iter().map(|taken| (taken.version, taken.sealed.data.clone())).collect();
-    sealed.sort_by_key(|(number, _)| *number);
-    assert_eq!(sealed, [(1, first.data), (2, world.sealed_version(id, 2).data)]);
-    assert!(whole.sealed.iter().all(|taken| taken.id == id));
+    let expected = [1, 2].map(|version| FetchedCredential {
+        row: versions.current.clone(),
+        version,
+        data: world.sealed_version(id, version),
+    });
+    assert_eq!((&whole.versions, &whole.data[..]), (&versions, &expected[..]));
     let labels: HashSet<_> = whole.labels.iter().map(Digest::as_bytes).collect();
     assert_eq!(
         (whole.labels.len(), labels),

@@ -4,15 +4,15 @@ use super::ContractStore;
 use super::activation::live;
 use super::activators::ACTIVATION_SECONDS;
 use super::tools::{namespace, with};
-use super::world::{World, undescribed};
+use super::version::card_of;
+use super::world::World;
 use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use vault_core::activation::{Activation, IssuanceRefusal, IssueCredentials, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
-use vault_core::credential::CredentialChange;
+use vault_core::credential::Card;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::StoredMetadata;
 
 /// Issuing credentials is recorded once, and the activation stays active.
 pub async fn issuance_is_recorded(suite: &dyn ContractStore) {
@@ -121,8 +121,10 @@ pub async fn concurrently_added_vend_rule_applies(suite: &dyn ContractStore) {
     let principal = world.activator(&world.integration().await);
     let id = world.saved_in("contract").await.id;
     let (started, _) = world.activate(&principal, "contract").await;
-    let ruled = StoredMetadata { vend: VendRule::Short, ..undescribed() };
-    world.change_credential(id, 1, CredentialChange::Describe, Some(ruled)).await;
+    let embedder = world.embedder();
+    let read = world.versions(&embedder, id).await;
+    let ruled = Card { vend: VendRule::Short, ..card_of(&read.current) };
+    world.changed(world.change_to(&embedder, &read, AuditAction::CredentialVendRestricted, None, &ruled)).await;
     let raw = world.issue_credentials(&principal, "contract", started, &[id]);
     assert_eq!(world.store.issue_credentials(raw).await.unwrap(), Some(IssuanceRefusal::Changed));
     let (started, _) = world.activate(&principal, "contract").await;

@@ -1,19 +1,19 @@
 //! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
 use super::ContractStore;
-use super::tools::{Settled as _, blob, paged, request_digest, with};
-use super::world::{World, undescribed};
+use super::tools::{Settled as _, paged, request_digest, with};
+use super::version::card_of;
+use super::world::World;
 use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ChangeCredential, CredentialChange, ListCredentials, ListPosition, MatchCredential};
+use vault_core::credential::{Card, ChangeCredential, ListCredentials, ListPosition, MatchCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
-use vault_core::port::{StoredMetadata, StoredVersions};
+use vault_core::port::StoredVersions;
 use vault_core::principal::Principal;
-use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -26,7 +26,7 @@ impl World<'_> {
         expires_at: Option<Timestamp>,
     ) -> CredentialId {
         let command = with(self.save(principal), |save| {
-            save.description.labels = labels.iter().map(|label| request_digest(label)).collect();
+            save.labels = labels.iter().map(|label| request_digest(label)).collect();
             save.expires_at = expires_at;
         });
         let id = command.payload.id;
@@ -34,25 +34,12 @@ impl World<'_> {
         id
     }
 
-    pub(super) fn described(
-        &self,
-        principal: &Principal,
-        read: &StoredVersions,
-        description: StoredMetadata,
-    ) -> Command<ChangeCredential> {
-        let payload = ChangeCredential {
-            organization: self.organization,
-            id: read.current.id,
-            revision: read.current.revision,
-            change: CredentialChange::Describe,
-            listed: read.current.listed.clone(),
-            description: Some(description),
-            code: request_digest("described"),
-            expires_at: Some(self.now()),
-            action: AuditAction::CredentialDescribed,
-            changes: Vec::new(),
-        };
-        self.command(principal, AuditAction::CredentialDescribed, payload)
+    /// Describes a credential: with these labels, a vend rule and an expiry.
+    fn described(&self, principal: &Principal, read: &StoredVersions, labels: &[&str]) -> Command<ChangeCredential> {
+        let mut after = Card { vend: VendRule::Short, ..card_of(&read.current) };
+        after.metadata.set_expires_at(after.current.number, Some(self.now()));
+        let change = self.change_to(principal, read, AuditAction::CredentialDescribed, None, &after);
+        with(change, |change| change.labels = Some(labels.iter().map(|label| request_digest(label)).collect()))
     }
 
     pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
@@ -63,50 +50,38 @@ impl World<'_> {
     }
 }
 
-/// Metadata is returned with its credential, and replaced as a whole by a change based on the current revision.
-pub async fn credential_metadata_is_replaced(suite: &dyn ContractStore) {
+/// Card, labels, vend rule and expiry are replaced by a change based on the current revision.
+pub async fn description_is_replaced(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved_with_metadata(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
-    assert_eq!((&read.current.metadata, read.current.expires_at), (&None, None));
-    let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
-    let description = StoredMetadata {
-        metadata: Some(sealed.clone()),
-        labels: vec![request_digest("b"), request_digest("c")],
-        vend: VendRule::Short,
-    };
-    let expires_at = world.now();
-    let change = || world.described(&principal, &read, description.clone());
-    assert_eq!(world.store.change_credential(change()).await.unwrap(), 1);
-    assert_eq!(world.store.change_credential(change()).await.decided(), Err(Refusal::Changed));
+    let change = || world.described(&principal, &read, &["b", "c"]);
     let mut expected = read.current.clone();
-    (expected.revision, expected.updated_at, expected.expires_at) = (2, expires_at, Some(expires_at));
-    (expected.metadata, expected.vend, expected.code) = (Some(sealed), description.vend, request_digest("described"));
-    assert_eq!(world.versions(&principal, id).await.current, expected);
+    (expected.revision, expected.updated_at, expected.expires_at) = (2, world.now(), Some(world.now()));
+    (expected.card, expected.vend) = (change().payload.card, VendRule::Short);
+    assert_eq!(world.changed(change()).await.current, expected);
+    assert_eq!(world.store.change_credential(change()).await.decided(), Err(Refusal::Changed));
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
         assert_eq!(world.page(&principal, world.labelled(&principal, &[label])).await, found, "{label}");
     }
     // A change of only the versions does not affect it.
     let read = world.versions(&principal, id).await;
-    let read = world.changed(&principal, &read, world.replacement(&read)).await;
-    assert_eq!((read.current.vend, read.current.metadata), (expected.vend, expected.metadata));
-    assert_eq!(read.current.code, request_digest("changed"));
+    let read = world.changed(world.replacement(&principal, &read)).await;
+    assert_eq!(read.current.vend, expected.vend);
     assert_eq!(world.page(&principal, world.labelled(&principal, &["b", "c"])).await, [id]);
     assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
 }
 
-/// Metadata under a key that is no longer active is rejected, both saved and changed.
-pub async fn metadata_needs_an_active_key(suite: &dyn ContractStore) {
+/// A description under a key that is no longer active is rejected.
+pub async fn description_needs_an_active_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     let read = world.versions(&principal, id).await;
     let replacement = world.replace_key(world.key);
     assert!(world.store.replace_organization_key(replacement).await.unwrap());
-    let metadata = Some(SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") });
-    let description = StoredMetadata { metadata, ..undescribed() };
-    let change = world.described(&principal, &read, description.clone());
+    let change = world.described(&principal, &read, &[]);
     assert_eq!(world.store.change_credential(change).await.decided(), Err(Refusal::Contended));
     assert_eq!(world.versions(&principal, id).await, read);
 }

@@ -7,7 +7,6 @@ use super::world::World;
 use crate::commands::CredentialCommands as _;
 use vault_core::activation::Purpose;
 use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
-use vault_core::credential::CredentialChange;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::port::IdGenerator;
 
@@ -105,9 +104,8 @@ pub async fn change_without_audit_entry_is_rolled_back(suite: &dyn ContractStore
     }
     fails!(save_credential, world.save(&principal));
     fails!(save_credential, keyed(&world, &principal, "key", "body"));
-    fails!(change_credential, world.change_version(&principal, &read, world.replacement(&read)));
-    let staged = CredentialChange::Stage(world.new_version(credential, 2));
-    fails!(change_credential, world.change_version(&principal, &read, staged));
+    fails!(change_credential, world.replacement(&principal, &read));
+    fails!(change_credential, world.stage(&principal, &read));
     fails!(replace_organization_key, world.replace_key(world.key));
 
     assert_eq!(world.audit_length().await, entries);

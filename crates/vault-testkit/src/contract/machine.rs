@@ -6,6 +6,7 @@
 
 use super::ContractStore;
 use super::tools::{request_digest, with};
+use super::version::first_card;
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
@@ -20,12 +21,13 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ChangeCredential, CredentialChange, DeleteCredential, VersionList};
+use vault_core::credential::{ChangeCredential, DeleteCredential};
 use vault_core::id::{AccountId, CredentialId, KeyId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{IdGenerator, Idempotency, ReserveKeyUses};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
+use vault_core::sealed::Blob;
 use vault_core::{Error, Refusal};
 
 /// Number of sequences that the case runs.
@@ -413,9 +415,9 @@ impl<'a> Clients<'a> {
             Act::Save(who, name, body, key) => {
                 let command = with(world.save(&user(who)), |save| {
                     save.id = self.credentials[number];
-                    save.sealed.key = self.keys[key];
+                    save.key = self.keys[key];
                     save.limit = i64::try_from(ROOM).unwrap();
-                    save.idempotency = name.map(|name| Idempotency {
+                    save.version.idempotency = name.map(|name| Idempotency {
                         account: self.users[usize::from(who)],
                         key: format!("key {name}"),
                         body: request_digest(&format!("body {body}")).into(),
@@ -430,22 +432,30 @@ impl<'a> Clients<'a> {
             }
             Act::Replace(which, revision, key) => {
                 let id = credential(which);
-                let mut version = world.new_version(id, revision + 1);
-                version.sealed.key = self.keys[key];
+                let version = world.new_version(id, revision + 1);
+                // Each number is that of the revision before, whatever the card says.
+                let before = first_card(&world.new_version(id, revision), world.now());
+                let after = first_card(&version, world.now());
                 let payload = ChangeCredential {
                     organization: world.organization,
                     id,
                     revision,
-                    change: CredentialChange::Replace { version, destroy_at: world.destroy_at() },
-                    listed: VersionList::default(),
-                    description: None,
-                    code: request_digest("changed"),
+                    key: self.keys[key],
+                    card: Blob::from_bytes(after.to_bytes()),
+                    current: version.number,
+                    version: Some(version),
+                    effects: before.effects(&after),
+                    vend: after.vend,
                     expires_at: None,
+                    labels: None,
                     action: AuditAction::CredentialReplaced,
                     changes: Vec::new(),
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);
-                Box::pin(async move { Ok(Raw::Number(store.change_credential(command).await?)) })
+                Box::pin(async move {
+                    store.change_credential(command).await?;
+                    Ok(Raw::Number(revision + 1))
+                })
             }
             Act::ReplaceKey(key) => {
                 let mut command = world.replace_key(self.keys[key]);

@@ -269,11 +269,11 @@ impl<'a> History<'a> {
         let account = principal.account().unwrap();
         let command = with(self.world.save(&principal), |save| {
             save.namespace = numbered(namespace);
-            save.idempotency =
+            save.version.idempotency =
                 key.map(|key| Idempotency { account, key: format!("{day}/{key}"), body: body_digest.into() });
             save.limit = 8;
             // Some are sealed under the first key, active or not.
-            save.sealed.key = if body == 3 { self.world.key } else { self.active_key };
+            save.key = if body == 3 { self.world.key } else { self.active_key };
         });
         let id = command.payload.id;
         if decided!(self, save_credential(command))?.ok() == Some(id) {

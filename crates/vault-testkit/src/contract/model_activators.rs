@@ -183,7 +183,7 @@ impl Activators {
             }
         });
         if let Some(taken) = both!(pair, fetch_credentials(command))? {
-            let taken = taken.into_iter().map(|row| row.id).collect();
+            let taken = taken.into_iter().map(|fetched| fetched.row.id).collect();
             self.activations.extend(started.map(|id| Started { id, namespace: numbered(namespace), taken }));
         }
         Ok(())

@@ -65,7 +65,7 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractS
     denied!(save_credential(keyed(&world, &principal, "key", "another body")));
     let full = super::tools::with(world.save(&principal), |save| save.limit = 0);
     denied!(save_credential(full));
-    let idempotency = keyed(&world, &principal, "key", "body").payload.idempotency;
+    let idempotency = keyed(&world, &principal, "key", "body").payload.version.idempotency;
     let of = world.organization;
     macro_rules! denied_operation {
         ($operation:expr) => {
@@ -84,7 +84,7 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractS
         denied_operation!(ListUses { organization: of, id, after: None, limit: 1 });
         denied_operation!(ListHolders(of, id));
     }
-    denied!(change_credential(world.change_version(&principal, &read, world.replacement(&read))));
+    denied!(change_credential(world.replacement(&principal, &read)));
 
     assert_eq!(world.audit_length().await, entries);
     world.set_state(OrganizationState::Active).await;

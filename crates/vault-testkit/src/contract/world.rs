@@ -1,8 +1,7 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::tools::{
-    By, Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, request_digest, with,
-};
+use super::tools::{By, Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, with};
+use super::version::first_card;
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
 use crate::commands::CredentialCommands as _;
@@ -12,17 +11,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::account::{
     Account, AccountChange, AccountRights, AccountState, ChangeAccount, CreateAccount, SignedAccount,
 };
-use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{
-    CredentialType, DeleteCredential, ListCredentials, SaveCredential, ShowCredential, VersionRecord,
-};
+use vault_core::credential::{DeleteCredential, ListCredentials, SaveCredential, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::{
-    AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
-};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
 use vault_core::login::{
     AttemptOutcome, FinishAttempt, ProofEffect, Reservation, ReserveAttempt, ReservedAccount, VerifiedFactors,
     VerifiedProof,
@@ -35,12 +29,11 @@ use vault_core::organization::{
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, ReplaceOrganizationKey, RowStore, StoredCredential,
-    StoredMetadata,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::{
-    KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedPassword, SealedSeed,
+    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedPassword, SealedSeed,
 };
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
@@ -457,26 +450,19 @@ impl<'a> World<'a> {
 
     pub(super) fn save(&self, principal: &Principal) -> Command<SaveCredential> {
         let id = CredentialId::from_uuid(self.ids.ordered(self.now()));
+        let version = self.new_version(id, 1);
+        let card = first_card(&version, self.now());
         let payload = SaveCredential {
             organization: principal.organization().unwrap(),
             id,
-            version: 1,
-            listed: [VersionRecord { number: 1, id: VersionId::from_uuid(*id.as_uuid()), destroy_at: None }]
-                .into_iter()
-                .collect(),
-            kind: CredentialType::S3,
-            namespace: namespace("contract"),
-            sealed: SealedCredential {
-                key: self.key,
-                data_key: blob(&format!("data key of {id}")),
-                data: blob(&format!("data of {id}")),
-                information: blob(&format!("information on {id}")),
-            },
-            description: undescribed(),
-            code: request_digest("saved"),
+            kind: card.kind,
+            namespace: card.namespace.clone(),
+            vend: card.vend,
             expires_at: None,
-            check: None,
-            idempotency: None,
+            key: self.key,
+            card: Blob::from_bytes(card.to_bytes()),
+            version,
+            labels: Vec::new(),
             limit: NO_LIMIT,
         };
         self.command(principal, AuditAction::CredentialSaved, payload)
@@ -528,11 +514,6 @@ impl<'a> World<'a> {
     pub(super) async fn show(&self, principal: &Principal, id: CredentialId) -> Result<StoredCredential, Error> {
         self.operate(principal, ShowCredential(principal.organization().unwrap(), id)).await
     }
-}
-
-/// Returns empty metadata of a credential.
-pub(super) fn undescribed() -> StoredMetadata {
-    StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any }
 }
 
 /// Plaintext of the wrapped fingerprint key of each organization.

@@ -3,17 +3,14 @@
 use super::digest::digest;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use vault_core::field::Invalid;
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::credential::{Card, CredentialData, CredentialType, Fingerprint, SecretBytes};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialContext, IdGenerator, InformationOpener, KeyRepository, Opener, Rewrapper, SealError, SealedContent,
-    SealedInformation, SealedRow, Sealer,
+    CardContext, CardOpener, CredentialContext, IdGenerator, KeyRepository, Opener, Rewrapper, SealError,
+    SealedCredential, Sealer,
 };
-use vault_core::sealed::{
-    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedCredential, SealedMetadata,
-};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedData};
 use vault_core::time::Timestamp;
 
 /// Writes the context of a blob, followed by the plaintext. As a real sealer, it unseals only in the same context and
@@ -36,6 +33,11 @@ impl PlainSealer {
     /// Returns the IDs of the organization's keys.
     async fn known(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
         Ok(self.keys(organization).await?.keys.iter().map(|row| row.id).collect())
+    }
+
+    /// Refuses a key that the organization does not have.
+    async fn require(&self, organization: OrganizationId, place: &Place, key: KeyId) -> Result<(), SealError> {
+        if self.known(organization).await?.contains(&key) { Ok(()) } else { Err(place.unknown(key)) }
     }
 
     /// Returns the keys, or an empty list if the organization does not exist.
@@ -62,31 +64,18 @@ impl Sealer for PlainSealer {
         context: CredentialContext,
         namespace: &Namespace,
         data: &SecretBytes,
-        information: &Information,
-    ) -> Result<SealedCredential, SealError> {
-        if !self.known(context.organization).await?.contains(&key) {
-            return Err(Column::DataKey.unknown(context, key));
-        }
-        Ok(SealedCredential {
-            key,
-            data_key: Column::DataKey.write(context, key, &[]),
-            // Stored in plaintext: this is the fake.
-            data: Column::Data.write(context, DATA_KEY, &[namespace.as_str().as_bytes(), b":", data.expose()].concat()),
-            information: Column::Information.write(context, key, information.as_json().as_bytes()),
-        })
+    ) -> Result<SealedData, SealError> {
+        let place = Place::of_data(context);
+        self.require(context.organization, &place, key).await?;
+        // Stored in plaintext: this is the fake.
+        let plain = [namespace.as_str().as_bytes(), b":", data.expose()].concat();
+        Ok(SealedData { data_key: place.write(key, &[]), data: place.write(DATA_KEY, &plain) })
     }
 
-    async fn seal_metadata(
-        &self,
-        key: KeyId,
-        context: CredentialContext,
-        metadata: &Metadata,
-    ) -> Result<SealedMetadata, SealError> {
-        if !self.known(context.organization).await?.contains(&key) {
-            return Err(Column::Metadata.unknown(context, key));
-        }
-        let blob = Column::Metadata.write(context, key, metadata.to_json().as_bytes());
-        Ok(SealedMetadata { key, revision: context.version, blob })
+    async fn seal_card(&self, key: KeyId, context: CardContext, card: &Card) -> Result<Blob, SealError> {
+        let place = Place::of_card(context);
+        self.require(context.organization, &place, key).await?;
+        Ok(place.write(key, &card.to_bytes()))
     }
 
     fn new_organization_keys(
@@ -135,44 +124,24 @@ impl Sealer for PlainSealer {
 }
 
 #[async_trait]
-impl InformationOpener for PlainSealer {
-    async fn open_information<'a>(
+impl CardOpener for PlainSealer {
+    async fn open_cards<'a>(
         &self,
         organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Information, SealError>>, SealError> {
+        cards: &[(CardContext, &'a Blob)],
+    ) -> Result<Vec<Result<Card, SealError>>, SealError> {
         let known = self.known_if_any(organization).await?;
-        Ok(rows
+        Ok(cards
             .iter()
-            .map(|row| open(&known, organization, Column::Information, row, Information::from_json))
+            .map(|(context, sealed)| open(&known, CardContext { organization, ..*context }, sealed))
             .collect())
-    }
-
-    async fn open_metadata<'a>(
-        &self,
-        organization: OrganizationId,
-        rows: &[SealedInformation<'a>],
-    ) -> Result<Vec<Result<Metadata, SealError>>, SealError> {
-        let parse = |text: String| Metadata::from_json(&text);
-        let known = self.known_if_any(organization).await?;
-        Ok(rows.iter().map(|row| open(&known, organization, Column::Metadata, row, parse)).collect())
     }
 }
 
-fn open<T>(
-    known: &[KeyId],
-    organization: OrganizationId,
-    column: Column,
-    row: &SealedInformation<'_>,
-    parse: impl Fn(String) -> Result<T, Invalid>,
-) -> Result<T, SealError> {
-    let context = CredentialContext { organization, ..row.context };
-    if !known.contains(&row.key) {
-        return Err(column.unknown(context, row.key));
-    }
-    let plain = column.read(context, row.key, row.blob)?;
-    let text = String::from_utf8(plain).map_err(|_| damaged(column, context.credential))?;
-    parse(text).map_err(|_| damaged(column, context.credential))
+fn open(known: &[KeyId], context: CardContext, sealed: &Blob) -> Result<Card, SealError> {
+    let place = Place::of_card(context);
+    let plain = place.read(known, sealed)?;
+    Card::from_bytes(&plain).map_err(|_| place.damaged())
 }
 
 #[async_trait]
@@ -181,48 +150,34 @@ impl Rewrapper for PlainSealer {
         &self,
         organization: OrganizationId,
         to: KeyId,
-        rows: Vec<SealedRow>,
-    ) -> Result<Vec<Result<SealedRow, SealError>>, SealError> {
+        credentials: Vec<SealedCredential>,
+    ) -> Result<Vec<Result<SealedCredential, SealError>>, SealError> {
         let known = self.known(organization).await?;
-        let unknown = |row: &SealedRow| {
-            let context = context_of(organization, row);
-            Column::DataKey.unknown(context, row.key())
-        };
         if !known.contains(&to) {
             let (table, column) = ("organization_keys", "id");
             return Err(SealError::UnknownKey { table, column, object: organization.to_string(), key: to });
         }
-        let rewrap = |row: SealedRow| {
-            if known.contains(&row.key()) { rewrap_one(organization, to, row) } else { Err(unknown(&row)) }
-        };
-        Ok(rows.into_iter().map(rewrap).collect())
+        Ok(credentials.into_iter().map(|one| rewrap_one(organization, &known, to, one)).collect())
     }
 }
 
-fn rewrap_one(organization: OrganizationId, to: KeyId, row: SealedRow) -> Result<SealedRow, SealError> {
-    let context = context_of(organization, &row);
-    let SealedRow { credential, version, id, content } = row;
-    let again = |column: Column, from, blob| -> Result<Blob, SealError> {
-        Ok(column.write(context, to, &column.read(context, from, blob)?))
-    };
-    let content = match content {
-        SealedContent::Version(sealed) => SealedContent::Version(SealedCredential {
-            key: to,
-            data_key: again(Column::DataKey, sealed.key, &sealed.data_key)?,
-            information: again(Column::Information, sealed.key, &sealed.information)?,
-            data: sealed.data,
-        }),
-        SealedContent::Metadata(sealed) => SealedContent::Metadata(SealedMetadata {
-            key: to,
-            revision: sealed.revision,
-            blob: again(Column::Metadata, sealed.key, &sealed.blob)?,
-        }),
-    };
-    Ok(SealedRow { credential, version, id, content })
-}
-
-fn context_of(organization: OrganizationId, row: &SealedRow) -> CredentialContext {
-    CredentialContext { organization, credential: row.credential, version: row.version, id: row.id }
+fn rewrap_one(
+    organization: OrganizationId,
+    known: &[KeyId],
+    to: KeyId,
+    before: SealedCredential,
+) -> Result<SealedCredential, SealError> {
+    let context = CardContext { organization, credential: before.id, revision: before.revision };
+    let card = open(known, context, &before.card)?;
+    let mut data = Vec::new();
+    for (number, sealed) in before.data {
+        let Some(version) = card.version(number) else { continue };
+        let place =
+            Place::of_data(CredentialContext { organization, credential: before.id, version: number, id: version.id });
+        place.read(known, &sealed.data_key)?;
+        data.push((number, SealedData { data_key: place.write(to, &[]), ..sealed }));
+    }
+    Ok(SealedCredential { card: Place::of_card(context).write(to, &card.to_bytes()), data, ..before })
 }
 
 #[async_trait]
@@ -232,70 +187,58 @@ impl Opener for PlainSealer {
         context: CredentialContext,
         namespace: &Namespace,
         kind: CredentialType,
-        sealed: &SealedCredential,
+        sealed: &SealedData,
     ) -> Result<CredentialData, SealError> {
-        if !self.known(context.organization).await?.contains(&sealed.key) {
-            return Err(Column::DataKey.unknown(context, sealed.key));
-        }
-        Column::DataKey.read(context, sealed.key, &sealed.data_key)?;
-        let plain = Column::Data.read(context, DATA_KEY, &sealed.data)?;
-        let place = format!("{namespace}:");
-        let json = plain.strip_prefix(place.as_bytes()).ok_or_else(|| damaged(Column::Data, context.credential))?;
-        CredentialData::from_canonical_json(kind, json).map_err(|_| damaged(Column::Data, context.credential))
+        let (known, place) = (self.known(context.organization).await?, Place::of_data(context));
+        place.read(&known, &sealed.data_key)?;
+        let plain = place.read(&[DATA_KEY], &sealed.data)?;
+        let json = plain.strip_prefix(format!("{namespace}:").as_bytes()).ok_or_else(|| place.damaged())?;
+        CredentialData::from_canonical_json(kind, json).map_err(|_| place.damaged())
     }
 }
 
 /// Represents the data keys of all credentials: data is not sealed under an organization key.
 const DATA_KEY: KeyId = KeyId::from_bytes([0; 16]);
+/// Length of the header of a blob with its key.
+const HEADER: usize = 18;
 
-#[derive(Clone, Copy)]
-enum Column {
-    DataKey,
-    Data,
-    Information,
-    Metadata,
+/// Table and ID of a row, and the text that binds a blob to it.
+struct Place {
+    table: &'static str,
+    object: String,
+    text: String,
 }
 
-impl Column {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::DataKey => "data_key",
-            Self::Data => "data",
-            Self::Information => "information",
-            Self::Metadata => "metadata",
+impl Place {
+    fn of_data(CredentialContext { organization, credential, version, id }: CredentialContext) -> Self {
+        let text = format!("not-sealed:data:{organization}:{credential}:{version}:{id}:");
+        Self { table: "credential_secrets", object: credential.to_string(), text }
+    }
+
+    fn of_card(CardContext { organization, credential, revision }: CardContext) -> Self {
+        let text = format!("not-sealed:card:{organization}:{credential}:{revision}:");
+        Self { table: "credentials", object: credential.to_string(), text }
+    }
+
+    fn unknown(&self, key: KeyId) -> SealError {
+        SealError::UnknownKey { table: self.table, column: "sealed", object: self.object.clone(), key }
+    }
+
+    fn damaged(&self) -> SealError {
+        let reason = "not sealed by this deployment";
+        SealError::Integrity { table: self.table, column: "sealed", object: self.object.clone(), reason }
+    }
+
+    fn write(&self, key: KeyId, plain: &[u8]) -> Blob {
+        Blob::from_bytes([&[Blob::VERSION, 0], key.as_bytes().as_slice(), self.text.as_bytes(), plain].concat())
+    }
+
+    fn read(&self, known: &[KeyId], sealed: &Blob) -> Result<Vec<u8>, SealError> {
+        let key = sealed.key().ok_or_else(|| self.damaged())?;
+        if !known.contains(&key) {
+            return Err(self.unknown(key));
         }
+        let plain = sealed.as_bytes().get(HEADER..).and_then(|rest| rest.strip_prefix(self.text.as_bytes()));
+        plain.map(<[u8]>::to_vec).ok_or_else(|| self.damaged())
     }
-
-    const fn table(self) -> &'static str {
-        match self {
-            Self::DataKey | Self::Data => "credential_secrets",
-            Self::Information | Self::Metadata => "credentials",
-        }
-    }
-
-    fn unknown(self, context: CredentialContext, key: KeyId) -> SealError {
-        SealError::UnknownKey { table: self.table(), column: self.name(), object: context.credential.to_string(), key }
-    }
-
-    fn header(self, context: CredentialContext, key: KeyId) -> Vec<u8> {
-        let CredentialContext { organization, credential, version, id } = context;
-        let id = id.map(|id| id.to_string()).unwrap_or_default();
-        format!("not-sealed:{}:{organization}:{credential}:{version}:{id}:{key}:", self.name()).into_bytes()
-    }
-
-    fn write(self, context: CredentialContext, key: KeyId, plain: &[u8]) -> Blob {
-        let mut bytes = self.header(context, key);
-        bytes.extend_from_slice(plain);
-        Blob::from_bytes(bytes)
-    }
-
-    fn read(self, context: CredentialContext, key: KeyId, blob: &Blob) -> Result<Vec<u8>, SealError> {
-        let plain = blob.as_bytes().strip_prefix(self.header(context, key).as_slice());
-        plain.map(<[u8]>::to_vec).ok_or_else(|| damaged(self, context.credential))
-    }
-}
-
-fn damaged(column: Column, object: CredentialId) -> SealError {
-    let reason = "not sealed by this deployment";
-    SealError::Integrity { table: column.table(), column: column.name(), object: object.to_string(), reason }
 }

@@ -1,6 +1,5 @@
 //! Rows of activations.
 
-use super::row::CredentialRow;
 use super::rows::{MemoryRows, done};
 use super::{Defect, State};
 use vault_core::activation::{Activation, FetchedCredential, ListActivations, VendRule};
@@ -8,7 +7,6 @@ use vault_core::credential::{CredentialUse, DueCheck};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{ActivationRows, Reply};
-use vault_core::sealed::SealedCredential;
 use vault_core::time::Timestamp;
 
 impl ActivationRows for MemoryRows<'_> {
@@ -20,7 +18,8 @@ impl ActivationRows for MemoryRows<'_> {
     ) -> Reply<'_, Vec<FetchedCredential>> {
         let state = self.state();
         let within = state.credentials_of(organization).filter(|row| row.stored.namespace == *namespace);
-        let mut fetched: Vec<_> = within.take(limit).map(|row| row.fetched(row.stored.version, &row.sealed)).collect();
+        let fetched = within.take(limit).filter_map(|row| row.fetched(row.stored.version));
+        let mut fetched: Vec<_> = fetched.collect();
         if self.has(Defect::ReversesCredentials) {
             fetched.reverse();
         }
@@ -113,38 +112,11 @@ impl ActivationRows for MemoryRows<'_> {
     }
 }
 
-impl CredentialRow {
-    /// Returns the credential with the sealed data of a version.
-    fn fetched(&self, version: i64, sealed: &SealedCredential) -> FetchedCredential {
-        let stored = &self.stored;
-        FetchedCredential {
-            id: stored.id,
-            kind: stored.kind,
-            version,
-            sealed: sealed.clone(),
-            vend: stored.vend,
-            current: stored.version,
-            staged: stored.staged,
-            highest: stored.highest,
-            listed: stored.listed.clone(),
-            revision: stored.revision,
-            metadata_revision: stored.state().metadata_revision,
-            code: stored.code,
-            last_activated_at: stored.last_activated_at,
-        }
-    }
-}
-
 impl State {
     pub(super) fn due_check(&self, organization: OrganizationId, id: CredentialId, version: i64) -> Option<DueCheck> {
         let row = self.credentials.get(&(organization, id))?;
-        let (sealed, before) = match row.others.get(&version) {
-            Some(other) => (&other.sealed, other.check),
-            None if row.stored.version == version => (&row.sealed, row.stored.check),
-            None => return None,
-        };
-        let (namespace, credential) = (row.stored.namespace.clone(), row.fetched(version, sealed));
-        Some(DueCheck { organization, namespace, credential, before })
+        let before = row.data.get(&version)?.check;
+        Some(DueCheck { organization, credential: row.fetched(version)?, before })
     }
 
     fn live_activations(

@@ -1,126 +1,79 @@
 //! Credentials.
 
 use super::State;
-use super::row::{CredentialRow, IdempotencyRow, VersionRow};
-use std::collections::BTreeMap;
-use vault_core::credential::{ChangeEffects, EarlierRequest, NewVersion, SaveCredential, Superseded, VersionEffect};
+use super::row::{CredentialRow, DataRow, IdempotencyRow};
+use vault_core::activation::FetchedCredential;
+use vault_core::credential::{CredentialUpdate, EarlierRequest, NewVersion, SaveCredential};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{Idempotency, PreviousVersion, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
+use vault_core::port::{Idempotency, StoredCredential, StoredVersion, StoredVersions};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 impl State {
     pub(super) fn insert_credential(&mut self, save: &SaveCredential, now: Timestamp) {
-        let SaveCredential { organization, id, version, kind, sealed, description, idempotency, .. } = save.clone();
-        self.remember(organization, idempotency, (id, version), now);
+        let SaveCredential { organization, id, kind, namespace, vend, expires_at, key, card, version, labels, .. } =
+            save.clone();
         let stored = StoredCredential {
             id,
             kind,
-            namespace: save.namespace.clone(),
-            version,
+            namespace,
+            version: version.number,
+            vend,
+            expires_at,
             created_at: now,
             updated_at: now,
             revision: 1,
-            staged: None,
-            highest: version,
-            listed: save.listed.clone(),
-            previous: None,
-            expires_at: save.expires_at,
-            vend: description.vend,
-            code: save.code,
-            metadata: description.metadata,
-            check: save.check,
+            card,
+            check: version.check,
             last_activated_at: None,
-            key: sealed.key,
-            information: sealed.information.clone(),
         };
-        let (labels, others) = (description.labels, BTreeMap::new());
-        let row = CredentialRow { stored, sealed, labels, version_created_at: now, others };
-        self.credentials.insert((organization, id), row);
+        let data = [(version.number, DataRow::new(&version))].into_iter().collect();
+        self.credentials.insert((organization, id), CredentialRow { stored, key, labels, data });
+        self.remember(organization, version.idempotency, (id, version.number), now);
     }
 
-    pub(super) fn change_credential(&mut self, effects: &ChangeEffects<'_>) {
-        let ChangeEffects { change, at, .. } = effects;
+    pub(super) fn change_credential(&mut self, CredentialUpdate { change, check, at, .. }: &CredentialUpdate<'_>) {
         let place = (change.organization, change.id);
         let row = self.credentials.get_mut(&place).expect("it was read in this transaction");
-        row.change(effects);
-        if let Some(StoredMetadata { metadata, labels, vend }) = &change.description {
-            (row.stored.metadata, row.labels, row.stored.vend) = (metadata.clone(), labels.clone(), *vend);
+        row.data.retain(|number, _| !change.effects.destroyed.contains(number));
+        for (number, destroy_at) in &change.effects.moved {
+            row.data.get_mut(number).expect("it was read with this revision").destroy_at = *destroy_at;
         }
-        row.stored.listed = change.listed.clone();
-        row.stored.code = change.code;
-        row.stored.expires_at = change.expires_at;
-        row.stored.updated_at = *at;
-        if let Some(new) = change.new_version() {
-            self.remember(change.organization, new.idempotency.clone(), (change.id, new.number), *at);
+        if let Some(version) = &change.version {
+            row.data.insert(version.number, DataRow::new(version));
         }
+        if let Some(labels) = &change.labels {
+            row.labels.clone_from(labels);
+        }
+        let stored = &mut row.stored;
+        (stored.version, stored.vend, stored.expires_at) = (change.current, change.vend, change.expires_at);
+        (stored.card, stored.revision) = (change.card.clone(), change.revision + 1);
+        (stored.check, stored.updated_at) = (*check, *at);
+        if let Some(version) = &change.version {
+            self.remember(change.organization, version.idempotency.clone(), (change.id, version.number), *at);
+        }
+    }
+}
+
+impl DataRow {
+    fn new(version: &NewVersion) -> Self {
+        Self { data: version.data.clone(), destroy_at: None, check: version.check }
     }
 }
 
 impl CredentialRow {
     /// Returns the credential and its versions, without their data.
     pub(super) fn versions(&self) -> StoredVersions {
-        StoredVersions {
-            current: self.stored.clone(),
-            created_at: self.version_created_at,
-            others: self.others.iter().map(|(number, version)| version.stored(*number)).collect(),
-        }
+        let others = self.data.iter().filter(|(number, _)| **number != self.stored.version);
+        let stored =
+            others.map(|(number, row)| StoredVersion { number: *number, destroy_at: row.destroy_at, check: row.check });
+        StoredVersions { others: stored.collect(), current: self.stored.clone() }
     }
 
-    fn change(&mut self, effects: &ChangeEffects<'_>) {
-        let now = effects.at;
-        match effects.version {
-            VersionEffect::Keep => {}
-            VersionEffect::Stage(new) => {
-                self.others.insert(new.number, VersionRow::new(new, now));
-            }
-            VersionEffect::Replace(new, superseded) => {
-                self.make_current(new.number, VersionRow::new(new, now), superseded);
-            }
-            VersionEffect::Promote(number, superseded) => {
-                let promoted = self.others.remove(&number).expect("it was read with this revision");
-                self.make_current(number, promoted, superseded);
-            }
-        }
-        self.others.retain(|number, _| !effects.destroyed.contains(number));
-        if self.stored.previous.is_some_and(|previous| effects.destroyed.contains(&previous.number)) {
-            let kept = self.others.iter().filter_map(|(number, other)| Some((other.superseded?, *number)));
-            let newest = kept.max_by_key(|(superseded, number)| (superseded.at, *number));
-            self.stored.previous =
-                newest.map(|(superseded, number)| PreviousVersion { number, until: superseded.destroy_at });
-        }
-        (self.stored.highest, self.stored.staged, self.stored.revision) =
-            (effects.highest, effects.staged, effects.revision);
-    }
-
-    fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
-        self.stored.previous = Some(PreviousVersion { number: self.stored.version, until: superseded.destroy_at });
-        let before = VersionRow {
-            sealed: std::mem::replace(&mut self.sealed, new.sealed),
-            created_at: std::mem::replace(&mut self.version_created_at, new.created_at),
-            superseded: Some(superseded),
-            check: std::mem::replace(&mut self.stored.check, new.check),
-        };
-        self.others.insert(std::mem::replace(&mut self.stored.version, number), before);
-        self.stored.key = self.sealed.key;
-        self.stored.information = self.sealed.information.clone();
-    }
-}
-
-impl VersionRow {
-    fn new(new: &NewVersion, now: Timestamp) -> Self {
-        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: new.check }
-    }
-
-    fn stored(&self, number: i64) -> StoredVersion {
-        StoredVersion {
-            number,
-            created_at: self.created_at,
-            superseded: self.superseded,
-            check: self.check,
-            key: self.sealed.key,
-            information: self.sealed.information.clone(),
-        }
+    /// Returns the credential with the sealed data of a version.
+    pub(super) fn fetched(&self, version: i64) -> Option<FetchedCredential> {
+        let data = self.data.get(&version)?.data.clone();
+        Some(FetchedCredential { row: self.stored.clone(), version, data })
     }
 }
 

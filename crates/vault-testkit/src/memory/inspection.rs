@@ -3,7 +3,6 @@
 use super::MemoryStore;
 use crate::clock::lock;
 use async_trait::async_trait;
-use vault_core::activation::FetchedCredential;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::entity::EntityKey;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -43,24 +42,8 @@ impl Inspection for MemoryStore {
     ) -> Result<Option<WholeCredential>, StoreError> {
         self.decide(|state| {
             let row = state.credentials.get(&(organization, id))?;
-            let taken = |version, sealed: &_| FetchedCredential {
-                id,
-                kind: row.stored.kind,
-                version,
-                sealed: Clone::clone(sealed),
-                vend: row.stored.vend,
-                current: row.stored.version,
-                staged: row.stored.staged,
-                highest: row.stored.highest,
-                listed: row.stored.listed.clone(),
-                revision: row.stored.revision,
-                metadata_revision: row.stored.state().metadata_revision,
-                code: row.stored.code,
-                last_activated_at: row.stored.last_activated_at,
-            };
-            let others = row.others.iter().map(|(number, version)| taken(*number, &version.sealed));
-            let sealed = others.chain([taken(row.stored.version, &row.sealed)]).collect();
-            Some(WholeCredential { versions: row.versions(), sealed, labels: row.labels.clone() })
+            let data = row.data.keys().filter_map(|number| row.fetched(*number)).collect();
+            Some(WholeCredential { versions: row.versions(), data, labels: row.labels.clone() })
         })
     }
 

@@ -136,25 +136,14 @@ impl State {
 
     /// Returns `true` if anything was changed.
     fn move_look_up(&mut self, moved: &LookupMove) -> bool {
-        match moved {
-            LookupMove::Address { part, place: (_, id), address } => {
-                let account = AccountId::from_uuid(*id);
-                let row = match part {
-                    InstancePart::Accounts => self.addresses.get_mut(&account),
-                    _ => self.invited_addresses.get_mut(&account),
-                };
-                let moved = vec![*address];
-                row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)
-            }
-            LookupMove::Credential { organization, id, code: (before, after), labels } => {
-                let row = self.credentials.get_mut(&(*organization, *id)).filter(|row| row.stored.code == *before);
-                row.is_some_and(|row| {
-                    row.stored.code = *after;
-                    row.labels.clone_from(labels);
-                    true
-                })
-            }
-        }
+        let LookupMove { part, place: (_, id), address } = moved;
+        let account = AccountId::from_uuid(*id);
+        let row = match part {
+            InstancePart::Accounts => self.addresses.get_mut(&account),
+            _ => self.invited_addresses.get_mut(&account),
+        };
+        let moved = vec![*address];
+        row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)
     }
 
     pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {

@@ -1,6 +1,6 @@
 //! Maintenance.
 
-use super::row::{AccountRow, IdempotencyRow, SessionRow, TriedSeed, VersionRow};
+use super::row::{AccountRow, DataRow, IdempotencyRow, SessionRow, TriedSeed};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
@@ -38,10 +38,8 @@ impl Maintenance for MemoryStore {
             Expired::PreviousVersions => {
                 let mut taken = 0;
                 for row in state.credentials.values_mut() {
-                    let over = |_: &i64, version: &mut VersionRow| {
-                        version.superseded.is_some_and(|superseded| !superseded.is_kept(now))
-                    };
-                    taken += row.others.extract_if(.., over).take(EXPIRED_SLICE - taken).count();
+                    let over = |_: &i64, version: &mut DataRow| version.destroy_at.is_some_and(|at| at <= now);
+                    taken += row.data.extract_if(.., over).take(EXPIRED_SLICE - taken).count();
                 }
                 taken
             }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, NewAccount, SignedAccount};
-use vault_core::credential::{EarlierRequest, LastCheck, Superseded};
+use vault_core::credential::{EarlierRequest, LastCheck};
 use vault_core::digest::{Digest, RowMac};
-use vault_core::id::{AccountId, OrganizationId};
+use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::lockout::{ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::{PendingSeed, TimeStep};
 use vault_core::port::StoredCredential;
-use vault_core::sealed::{SealedCredential, SealedPassword, SealedSeed};
+use vault_core::sealed::{SealedData, SealedPassword, SealedSeed};
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
@@ -57,19 +57,17 @@ pub(super) struct SessionRow {
 #[derive(Clone)]
 pub(super) struct CredentialRow {
     pub(super) stored: StoredCredential,
-    pub(super) sealed: SealedCredential,
+    /// The key that may seal a part of it.
+    pub(super) key: KeyId,
     pub(super) labels: Vec<Digest>,
-    /// Creation time of the current version.
-    pub(super) version_created_at: Timestamp,
-    /// Versions that are not current.
-    pub(super) others: BTreeMap<i64, VersionRow>,
+    /// The data of all versions.
+    pub(super) data: BTreeMap<i64, DataRow>,
 }
 
 #[derive(Clone)]
-pub(super) struct VersionRow {
-    pub(super) sealed: SealedCredential,
-    pub(super) created_at: Timestamp,
-    pub(super) superseded: Option<Superseded>,
+pub(super) struct DataRow {
+    pub(super) data: SealedData,
+    pub(super) destroy_at: Option<Timestamp>,
     pub(super) check: Option<LastCheck>,
 }
 

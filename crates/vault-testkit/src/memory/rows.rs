@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, ChangeEffects, CheckRound, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
+    CHECK_AGAIN_SECONDS, CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
     ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
 };
-use vault_core::digest::LookupDigests;
+use vault_core::digest::{Digest, LookupDigests};
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId};
@@ -377,17 +377,32 @@ impl CredentialRows for MemoryRows<'_> {
         done(())
     }
 
-    fn change_credential<'t>(&'t self, effects: &'t ChangeEffects<'t>) -> Reply<'t, ()> {
-        let mut effects = *effects;
+    fn change_credential<'t>(&'t self, update: &'t CredentialUpdate<'t>) -> Reply<'t, ()> {
+        let mut change = update.change.clone();
         if self.has(Defect::KeepsVersions) {
-            effects.destroyed = &[];
+            change.effects.destroyed.clear();
         }
-        let place = (effects.change.organization, effects.change.id);
-        let mut state = self.state();
-        let labels = state.credentials.get(&place).map(|row| row.labels.clone());
-        state.change_credential(&effects);
         if self.has(Defect::KeepsLabels) {
-            state.credentials.entry(place).and_modify(|row| row.labels = labels.unwrap_or_default());
+            change.labels = None;
+        }
+        self.state().change_credential(&CredentialUpdate { change: &change, ..*update });
+        done(())
+    }
+
+    fn version_check(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+        version: i64,
+    ) -> Reply<'_, Option<LastCheck>> {
+        let state = self.state();
+        let row = state.credentials.get(&(organization, id)).and_then(|row| row.data.get(&version));
+        done(row.and_then(|row| row.check))
+    }
+
+    fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()> {
+        if let Some(row) = self.state().credentials.get_mut(&(organization, id)) {
+            row.labels = labels.to_vec();
         }
         done(())
     }
@@ -446,14 +461,11 @@ impl CredentialRows for MemoryRows<'_> {
 
     fn set_check(&self, key: VersionKey, check: LastCheck) -> Reply<'_, bool> {
         let mut state = self.state();
-        let checked = state.credentials.get_mut(&(key.organization, key.id)).and_then(|row| {
-            if row.stored.version == key.version {
-                Some(&mut row.stored.check)
-            } else {
-                row.others.get_mut(&key.version).map(|other| &mut other.check)
-            }
-        });
-        done(checked.map(|checked| *checked = Some(check)).is_some())
+        let Some(row) = state.credentials.get_mut(&(key.organization, key.id)) else { return done(false) };
+        if row.stored.version == key.version {
+            row.stored.check = Some(check);
+        }
+        done(row.data.get_mut(&key.version).map(|version| version.check = Some(check)).is_some())
     }
 
     fn lock_check_round(&self, now: Timestamp) -> Reply<'_, (Timestamp, CheckRound)> {

@@ -90,7 +90,7 @@ async fn undecryptable_credential_fails_whole_activation() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let damaged = setting.saved(setting.acme, "imports", ROLE_S3).await;
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
-    assert!(setting.store.tamper_with_credential(damaged, |sealed| sealed.data = Blob::from_bytes(vec![1, 2, 3])));
+    assert!(setting.store.tamper_with_data(damaged, |sealed| sealed.data = Blob::from_bytes(vec![1, 2, 3])));
 
     let failed = setting.activated(&principal, "imports", VendMode::Raw).await;
     let integrity = |error: &SealError| matches!(error, SealError::Integrity { .. });

@@ -11,7 +11,7 @@ use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::{CredentialData, CredentialType, Description, HealthState, LabelPatch};
 use vault_core::id::CredentialId;
 use vault_core::json::{self, Limits, Node};
-use vault_core::port::{ProbeRequest, StorageProbe};
+use vault_core::port::{ProbeRequest, SealError, StorageProbe};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -117,7 +117,7 @@ async fn database_writer_cannot_remove_vend_rule() {
     setting.store.tamper_with_row(id, |row| row.vend = VendRule::Any);
     assert!(matches!(setting.activated(&principal, "imports", VendMode::Raw).await, Err(Error::Seal(_))));
     let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::Damaged { .. }))));
+    assert!(matches!(refused, Err(Error::Seal(SealError::Integrity { .. }))));
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn silent_storage_delays_no_other_check() {
 async fn undecryptable_credential_is_failing() {
     let setting = Setting::new().await;
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
-    setting.store.tamper_with_credential(id, |sealed| {
+    setting.store.tamper_with_data(id, |sealed| {
         sealed.data_key = vault_core::sealed::Blob::from_bytes(Vec::new());
     });
     assert_eq!(setting.activations().check_due(Some((2, 60))).await.unwrap(), 1);

@@ -171,7 +171,7 @@ async fn concurrent_change_restarts_activation() {
     let scene = Scene::new().await;
     let credential = scene.credential;
     let replace = scene.operation(|setting| async move {
-        setting.replace(credential, "imports", 2).await;
+        setting.replace(credential).await;
     });
     let activated = scene.activate(VendMode::Short, Ok(()), vec![replace]).await.unwrap();
     assert_eq!(activated.credentials[0].version, 2);
@@ -197,9 +197,9 @@ async fn activation_restarts_are_limited() {
         let scene = Scene::new().await;
         let credential = scene.credential;
         let operations = (0..changes)
-            .map(|turn| {
+            .map(|_| {
                 scene.operation(move |setting| async move {
-                    setting.replace(credential, "imports", 10 - turn).await;
+                    setting.replace(credential).await;
                 })
             })
             .collect();

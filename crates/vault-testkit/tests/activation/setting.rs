@@ -6,15 +6,15 @@ use std::sync::Arc;
 use vault_core::Error;
 use vault_core::activation::{Activated, Activation, ActivationTtl, DEFAULT_LIVE_LIMIT, Purpose, VendMode};
 use vault_core::audit::{AuditAction, AuditRecord};
-use vault_core::credential::{CredentialData, CredentialType, VersionRecord};
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::cursor::PageRequest;
-use vault_core::id::{AccountId, CredentialId, OrganizationId, VersionId};
+use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::integration::{
     IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap, StoredIntegration,
 };
 use vault_core::namespace::Freezing;
 use vault_core::namespace::Namespace;
-use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, IdGenerator, Sealer};
+use vault_core::port::{Clock, CredentialVendor, Event, IdGenerator};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;
@@ -87,22 +87,17 @@ impl Setting {
         self.vault().save(&self.saver(organization), request).await.unwrap()
     }
 
-    /// Replaces a credential of Acme with another version.
-    pub(crate) async fn replace(&self, credential: CredentialId, name: &str, version: i64) {
-        let key = self.store.sealed_credential(credential).unwrap().key;
-        let data = s3(ROLE_S3);
-        let id = VersionId::from_bytes([version.to_be_bytes()[7]; 16]);
-        let (context, json) = (
-            CredentialContext { organization: self.acme, credential, version, id: Some(id) },
-            data.to_canonical_json(),
-        );
-        let information = data.information(self.sealer.fingerprint(self.acme, &json).await.unwrap());
-        let sealed = self.sealer.seal(key, context, &namespace(name), &json, &information).await.unwrap();
-        assert!(self.store.replace_credential(credential, version, sealed));
-        self.store.tamper_with_row(credential, |row| {
-            row.listed = [VersionRecord { number: version, id, destroy_at: None }].into_iter().collect();
-            row.code = row.state().code(&*self.digester, self.acme, credential);
-        });
+    /// Replaces the data of a credential of Acme.
+    pub(crate) async fn replace(&self, credential: CredentialId) {
+        let request = CredentialReplacement {
+            credential: credential.into(),
+            data: s3(ROLE_S3),
+            expires_at: None,
+            stage: false,
+            idempotency: None,
+            verify: false,
+        };
+        self.vault().replace(&self.saver(self.acme), request).await.unwrap();
     }
 
     /// Creates an integration of Acme with these namespaces.

@@ -6,14 +6,13 @@ use crate::activation::{
     VendRule,
 };
 use crate::audit::{AuditAction, AuditNote, Subject};
-use crate::credential::CredentialData;
+use crate::credential::{Card, CredentialData};
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, SealError};
+use crate::port::{Event, SealError, open_cards};
 use crate::time::Timestamp;
-use crate::usecase::sound_under_known_keys;
 
 /// Credentials to decrypt, and the reason.
 #[derive(Clone, Debug)]
@@ -85,10 +84,10 @@ impl Activations {
             }
             Err(error) => return Err(error),
         };
+        let ids: Vec<_> = taken.iter().map(|fetched| fetched.row.id).collect();
         let mut opened = Vec::with_capacity(taken.len());
-        for row in taken {
-            let id = row.id;
-            match self.open_one(principal.organization, &opening.namespace, row).await {
+        for (id, one) in ids.into_iter().zip(self.open_each(principal.organization, taken).await?) {
+            match one {
                 Ok(one) => opened.push(one),
                 // A key rotation ended between reading the row and reading the keys. The caller restarts the
                 // activation.
@@ -107,21 +106,33 @@ impl Activations {
         Ok(Ok(opened))
     }
 
-    /// Decrypts one credential if its row's MAC verifies.
-    pub(super) async fn open_one(
+    /// Decrypts the data of credentials whose cards open for their rows. Each row has its own result.
+    pub(super) async fn open_each(
         &self,
         organization: OrganizationId,
-        namespace: &Namespace,
-        row: FetchedCredential,
-    ) -> Result<Opened, SealError> {
-        let mac_is_valid = || row.mac_is_valid(&*self.digester, organization, namespace);
-        if !sound_under_known_keys(&*self.digester, mac_is_valid).await? {
-            return Err(SealError::unsound_credential(row.id));
+        rows: Vec<FetchedCredential>,
+    ) -> Result<Vec<Result<Opened, SealError>>, SealError> {
+        let cards = open_cards(&*self.opener, organization, rows.iter().map(|fetched| &fetched.row)).await?;
+        let mut opened = Vec::with_capacity(rows.len());
+        for (fetched, card) in rows.into_iter().zip(cards) {
+            opened.push(match card {
+                Ok(card) => self.open_data(organization, fetched, &card).await,
+                Err(error) => Err(error),
+            });
         }
-        let FetchedCredential { id, kind, version, sealed, listed, vend, last_activated_at, .. } = row;
-        let context = CredentialContext { organization, credential: id, version, id: listed.id(version) };
-        let data = self.opener.open(context, namespace, kind, &sealed).await?;
-        Ok(Opened { id, version, data, vend, last_activated_at })
+        Ok(opened)
+    }
+
+    async fn open_data(
+        &self,
+        organization: OrganizationId,
+        FetchedCredential { row, version, data }: FetchedCredential,
+        card: &Card,
+    ) -> Result<Opened, SealError> {
+        let listed = card.version(version).ok_or_else(|| SealError::changed_credential(row.id))?;
+        let context = row.data_context(organization, listed);
+        let data = self.opener.open(context, &card.namespace, card.kind, &data).await?;
+        Ok(Opened { id: row.id, version, data, vend: card.vend, last_activated_at: row.last_activated_at })
     }
 
     /// Removes an activation in which the credential `failed`, and records it with `left`: short-lived credentials that

@@ -36,7 +36,8 @@ impl Activations {
         let count = due.len();
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
         for check in due {
-            let opened = self.open_one(check.organization, &check.namespace, check.credential.clone()).await;
+            let opened = self.open_each(check.organization, vec![check.credential.clone()]).await;
+            let opened = opened.and_then(|opened| opened.into_iter().next().unwrap_or(Err(SealError::NoKeys)));
             if let Err(error @ SealError::UnknownKey { .. }) = &opened {
                 // If a rotation ended between reading the row and reading the keys, the next check can decrypt it.
                 self.environment.report(error);
@@ -102,7 +103,7 @@ impl Activations {
             Some(_) => AuditAction::CredentialFailing,
             None => AuditAction::CredentialHealthy,
         });
-        let key = VersionKey { organization, id: credential.id, version: credential.version };
+        let key = VersionKey { organization, id: credential.row.id, version: credential.version };
         self.by_system(RecordCheck { key, check, changed }).await?;
         Ok(())
     }
@@ -118,9 +119,9 @@ impl Activations {
         let order = VendOrder {
             organization: due.organization,
             integration: None,
-            namespace: due.namespace.clone(),
+            namespace: due.credential.row.namespace.clone(),
             activation: None,
-            credential: due.credential.id,
+            credential: due.credential.row.id,
             now,
             expires_at: end_of_check(now),
         };

@@ -17,9 +17,7 @@ use super::{CountedSealer, Environment};
 use crate::error::Error;
 use crate::key_use::KeyUseLimits;
 use crate::operation::{Operation, Operations};
-use crate::port::{
-    InformationOpener, InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer,
-};
+use crate::port::{CardOpener, InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer};
 use crate::principal::Principal;
 use std::sync::Arc;
 
@@ -38,7 +36,7 @@ pub struct KeyCrypto {
     /// Creates instance keys.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Decrypts labels, for which a lookup key creates digests.
-    pub information: Arc<dyn InformationOpener>,
+    pub cards: Arc<dyn CardOpener>,
     /// Computes MACs of rows, and loads the instance keys.
     pub digester: Arc<dyn KeyedDigester>,
 }
@@ -52,7 +50,7 @@ pub struct Keys {
     sealer: Arc<dyn Sealer>,
     rewrapper: Arc<dyn Rewrapper>,
     instance_rewrapper: Arc<dyn InstanceRewrapper>,
-    information: Arc<dyn InformationOpener>,
+    cards: Arc<dyn CardOpener>,
     digester: Arc<dyn KeyedDigester>,
     limits: KeyUseLimits,
     batch: usize,
@@ -66,7 +64,7 @@ impl Keys {
         operations: Operations,
         crypto: KeyCrypto,
     ) -> Self {
-        let KeyCrypto { sealer, rewrapper, instance_rewrapper, information, digester } = crypto;
+        let KeyCrypto { sealer, rewrapper, instance_rewrapper, cards, digester } = crypto;
         let most = KeyUseLimits::MOST;
         let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
         Self {
@@ -76,7 +74,7 @@ impl Keys {
             sealer,
             rewrapper,
             instance_rewrapper,
-            information,
+            cards,
             digester,
             limits,
             batch: BATCH,

@@ -7,7 +7,7 @@ use crate::id::{InstanceId, KeyId};
 use crate::key_use::KeyUseLimits;
 use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::organization::{ListOrganizations, Organization};
-use crate::port::{SealedCount, StoreError};
+use crate::port::StoreError;
 use crate::principal::Principal;
 use crate::sealed::{KeyState, OrganizationKeyRecord};
 use crate::time::Timestamp;
@@ -73,8 +73,8 @@ pub struct RetiringKey {
     pub key: KeyId,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Numbers of parts that are still sealed with it.
-    pub rows: SealedCount,
+    /// Number of credentials that are still sealed with it.
+    pub credentials: i64,
 }
 
 impl KeyOverview {
@@ -106,8 +106,8 @@ impl Keys {
             let OrganizationKeyRecord { id, created_at, uses, .. } = *active(organization.id, &keys)?;
             let mut retiring = Vec::new();
             for key in keys.keys.iter().filter(|key| key.state == KeyState::Retiring) {
-                let rows = self.store.count_sealed(organization.id, key.id).await?;
-                retiring.push(RetiringKey { key: key.id, created_at: key.created_at, rows });
+                let credentials = self.store.count_sealed(organization.id, key.id).await?;
+                retiring.push(RetiringKey { key: key.id, created_at: key.created_at, credentials });
             }
             organizations.push(OrganizationKeyOverview { organization, active: id, created_at, uses, retiring });
         }

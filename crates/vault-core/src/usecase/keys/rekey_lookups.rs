@@ -6,13 +6,12 @@
 //! Deliveries of events and idempotency keys are not rekeyed, because they are deleted gradually.
 
 use super::Keys;
-use crate::digest::{Digest, DigestPurpose};
+use crate::credential::RelabelCredential;
+use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{InstancePlaces, ReadInstanceRow};
-use crate::port::{
-    CredentialContext, InstancePart, InstanceRow, LookupMove, SealError, SealedInformation, StoreError, StoredRowKey,
-};
+use crate::port::{InstancePart, InstanceRow, LookupMove, SealError, StoreError, StoredRowKey, open_cards};
 use crate::principal::Principal;
 use crate::receiver::{EventLease, EventPosition, RecordEvents};
 use uuid::Uuid;
@@ -126,49 +125,42 @@ impl LookUpMoves {
 
     fn address(&self, row: &InstanceRow, email: &str) -> LookupMove {
         let address = self.keys.digester.digest(DigestPurpose::Address, &[email.as_bytes()]);
-        LookupMove::Address { part: row.part(), place: row.place(), address }
+        LookupMove { part: row.part(), place: row.place(), address }
     }
 
     async fn move_credentials(&mut self, places: &[StoredRowKey]) -> Result<(), Error> {
-        let mut moves = Vec::new();
+        let Keys { operations, environment, .. } = self.keys.clone();
         for (organization, id) in places {
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse()) else { continue };
-            moves.extend(self.credential(organization, id).await?);
-        }
-        if !moves.is_empty() {
-            let moved = self.keys.store.rekey_lookups(moves).await?;
-            self.count(moved);
+            if let Some(relabel) = self.relabelled(organization, id).await? {
+                let moved = operations.run(&environment, &Principal::Operator, relabel).await?;
+                self.count(usize::from(moved));
+            }
         }
         Ok(())
     }
 
-    /// Returns the change of a credential, or `None` if it is up to date or damaged.
-    async fn credential(&self, organization: OrganizationId, id: CredentialId) -> Result<Option<LookupMove>, Error> {
-        let Keys { store, digester, .. } = &self.keys;
+    /// Returns the change of a credential's lookup digests, or `None` if they are up to date or the credential is damaged.
+    async fn relabelled(
+        &self,
+        organization: OrganizationId,
+        id: CredentialId,
+    ) -> Result<Option<RelabelCredential>, Error> {
+        let Keys { store, digester, cards, .. } = &self.keys;
         let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
-        let current = &whole.versions.current;
-        if !current.mac_is_valid(&**digester, organization) {
-            return Ok(None);
-        }
-        let code = current.state().code(&**digester, organization, id);
-        let mut labels: Vec<Digest> = Vec::new();
-        if let Some(metadata) = &current.metadata {
-            let context = CredentialContext { organization, credential: id, version: metadata.revision, id: None };
-            let row = [SealedInformation { context, key: metadata.key, blob: &metadata.blob }];
-            let opened = match self.keys.information.open_metadata(organization, &row).await {
-                Err(SealError::Integrity { .. }) => return Ok(None),
-                opened => opened?,
-            };
-            match opened.into_iter().next() {
-                Some(Ok(metadata)) => labels = metadata.labels.digests(&**digester, organization),
-                Some(Err(SealError::Integrity { .. })) | None => return Ok(None),
-                Some(Err(error)) => return Err(error.into()),
-            }
-        }
+        let row = &whole.versions.current;
+        let opened = match open_cards(&**cards, organization, std::iter::once(row)).await {
+            Err(SealError::Integrity { .. }) => return Ok(None),
+            opened => opened?,
+        };
+        let labels = match opened.into_iter().next() {
+            Some(Ok(card)) => card.metadata.labels.digests(&**digester, organization),
+            Some(Err(SealError::Integrity { .. })) | None => return Ok(None),
+            Some(Err(error)) => return Err(error.into()),
+        };
         let has_all = labels.len() == whole.labels.len() && labels.iter().all(|label| whole.labels.contains(label));
-        let is_due = code != current.code || !has_all;
-        Ok(is_due.then_some(LookupMove::Credential { organization, id, code: (current.code, code), labels }))
+        Ok((!has_all).then_some(RelabelCredential { organization, id, revision: row.revision, labels }))
     }
 
     /// Signs the event position again. A server that reads events does this itself.

@@ -4,10 +4,10 @@ use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
-use crate::id::{KeyId, OrganizationId};
+use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::port::{
     DestroyOrganizationKey, Event, FindSealed, KeyDestruction, MoveSealed, ReplaceOrganizationKey, SealError,
-    SealedPart, SealedRow, SealedRowKey, StoreError,
+    SealedCredential, StoreError,
 };
 use crate::sealed::{KeyState, OrganizationKeys};
 use crate::usecase::CountedSealer;
@@ -29,7 +29,7 @@ pub struct OrganizationRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    progress: Mutex<Progress<SealedPart, SealedRowKey>>,
+    progress: Mutex<Progress<(), CredentialId>>,
 }
 
 impl Keys {
@@ -80,7 +80,7 @@ impl Keys {
     ) -> Result<OrganizationRotation, Error> {
         let mut rows = 0_i64;
         for key in retiring(keys) {
-            rows = rows.saturating_add(self.store.count_sealed(organization, key).await?.total());
+            rows = rows.saturating_add(self.store.count_sealed(organization, key).await?);
         }
         Ok(OrganizationRotation {
             keys: self.clone(),
@@ -89,7 +89,7 @@ impl Keys {
             to: active(organization, keys)?.id,
             is_new,
             rows,
-            progress: Mutex::new(Progress::through(&retiring(keys), &SealedPart::ALL)),
+            progress: Mutex::new(Progress::through(&retiring(keys), &[()])),
         })
     }
 }
@@ -115,11 +115,13 @@ impl OrganizationRotation {
     /// # Errors
     /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
-        let Some((from, part, rows)) = self.claim().await? else { return Ok(None) };
+        let Some((from, (), rows)) = self.claim().await? else { return Ok(None) };
         let (organization, store) = (self.organization, &self.keys.store);
-        let uses = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+        // A data key is wrapped for each version, with another key than the one that seals the card.
+        let uses = rows.iter().map(|row| row.data.len().max(1)).sum::<usize>();
+        let uses = i64::try_from(uses).unwrap_or(i64::MAX);
         let to = self.sealer.take_uses(organization, uses).await?;
-        let places: Vec<_> = rows.iter().map(SealedRow::place).collect();
+        let places: Vec<_> = rows.iter().map(|row| row.id).collect();
         let moved = match self.keys.rewrapper.rewrap(organization, to, rows).await {
             Ok(moved) => moved,
             // Another rotation replaced the key after its uses were reserved.
@@ -137,12 +139,12 @@ impl OrganizationRotation {
                 Err(SealError::UnknownKey { .. }) => {}
                 Err(error) => {
                     self.keys.environment.report(&error);
-                    self.progress.lock().await.damaged.insert((part, place));
+                    self.progress.lock().await.damaged.insert(((), place));
                 }
             }
         }
         let count = rows.len();
-        match store.move_sealed(MoveSealed { organization, from, to, part, rows }).await? {
+        match store.move_sealed(MoveSealed { organization, from, to, credentials: rows }).await? {
             Some(moved) => {
                 if moved < count.div_ceil(2) {
                     self.progress.lock().await.skip = self.jump();
@@ -181,25 +183,25 @@ impl OrganizationRotation {
                     environment.emit(recorded);
                     progress.destroyed.push(key);
                 }
-                KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
+                KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?)),
                 // Another process destroyed the key, or has changed the keys. A later rotation completes this.
                 KeyDestruction::NotRetiring => {}
             }
         }
-        let again = Progress::through(&keys, &SealedPart::ALL);
+        let again = Progress::through(&keys, &[()]);
         Ok(progress.end(kept, again))
     }
 
     /// Returns the next rows to move.
-    async fn claim(&self) -> Result<Option<(KeyId, SealedPart, Vec<SealedRow>)>, Error> {
+    async fn claim(&self) -> Result<Option<(KeyId, (), Vec<SealedCredential>)>, Error> {
         // Keep the lock while reading, so that concurrent tasks of this process claim different rows.
         let mut progress = self.progress.lock().await;
         let (organization, limit) = (self.organization, self.keys.batch);
         let find = |search: Search<_, _>| {
-            let Search { key, part, after, skip } = search;
-            self.keys.store.find_sealed(FindSealed { organization, key, part, after, skip, limit })
+            let Search { key, part: (), after, skip } = search;
+            self.keys.store.find_sealed(FindSealed { organization, key, after, skip, limit })
         };
-        Ok(progress.claim(find, SealedRow::place).await?)
+        Ok(progress.claim(find, |row| row.id).await?)
     }
 
     /// Returns the number of rows to leave to others who are moving the same rows.

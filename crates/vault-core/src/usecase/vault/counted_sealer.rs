@@ -1,14 +1,14 @@
 //! Encryption with counted uses of the organization's key, which is replaced when its uses are exhausted.
 
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{Fingerprint, Information, Metadata, SecretBytes};
+use crate::credential::{Card, Fingerprint, SecretBytes};
 use crate::id::{KeyId, OrganizationId};
 use crate::key_use::{KeyUseDecision, KeyUseLimits};
-use crate::namespace::Namespace;
 use crate::port::{
-    CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, ReserveKeyUses, SealError, Sealer, StoreError,
+    CardContext, CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, ReserveKeyUses, SealError, Sealer,
+    StoreError,
 };
-use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
+use crate::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
 use crate::usecase::Environment;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +33,16 @@ pub struct CountedSealer {
     allowances: Mutex<Allowances>,
     /// Locked while a block is reserved, so that concurrent callers of one organization share one block.
     turns: [futures_util::lock::Mutex<()>; TURNS],
+}
+
+/// A sealed card and, if given, the sealed data of one of its versions.
+pub struct Sealed {
+    /// The key that sealed them.
+    pub key: KeyId,
+    /// The card.
+    pub card: Blob,
+    /// The data.
+    pub data: Option<SealedData>,
 }
 
 impl CountedSealer {
@@ -66,45 +76,31 @@ impl CountedSealer {
         self.sealer.fingerprint(organization, data).await
     }
 
-    /// Calls [`Sealer::seal`] with the organization's active key. If the call is cancelled, at most a block of uses is
-    /// lost.
+    /// Seals a card and, if given, the data of one of its versions with the organization's active key. If the call is cancelled, at
+    /// most a block of uses is lost.
     ///
     /// # Errors
     /// Those of [`Sealer::seal`], and [`SealError::Store`] if no use can be reserved.
     pub async fn seal(
         &self,
-        context: CredentialContext,
-        namespace: &Namespace,
-        data: &SecretBytes,
-        information: &Information,
-    ) -> Result<SealedCredential, SealError> {
-        let key = self.take_use(context.organization).await?;
-        match self.sealer.seal(key, context, namespace, data, information).await {
+        (context, card): (CardContext, &Card),
+        data: Option<(CredentialContext, &SecretBytes)>,
+    ) -> Result<Sealed, SealError> {
+        let organization = context.organization;
+        let seal = async |key| {
+            let sealed = self.sealer.seal_card(key, context, card).await?;
+            let data = match data {
+                Some((context, data)) => Some(self.sealer.seal(key, context, &card.namespace, data).await?),
+                None => None,
+            };
+            Ok(Sealed { key, card: sealed, data })
+        };
+        let key = self.take_use(organization).await?;
+        match seal(key).await {
             // A rotation replaced and destroyed the key after its uses were reserved.
             Err(SealError::UnknownKey { .. }) => {
-                self.forget(context.organization, key);
-                let key = self.take_use(context.organization).await?;
-                self.sealer.seal(key, context, namespace, data, information).await
-            }
-            sealed => sealed,
-        }
-    }
-
-    /// Calls [`Sealer::seal_metadata`] with the organization's active key.
-    ///
-    /// # Errors
-    /// Those of [`CountedSealer::seal`].
-    pub async fn seal_metadata(
-        &self,
-        context: CredentialContext,
-        metadata: &Metadata,
-    ) -> Result<SealedMetadata, SealError> {
-        let key = self.take_use(context.organization).await?;
-        match self.sealer.seal_metadata(key, context, metadata).await {
-            Err(SealError::UnknownKey { .. }) => {
-                self.forget(context.organization, key);
-                let key = self.take_use(context.organization).await?;
-                self.sealer.seal_metadata(key, context, metadata).await
+                self.forget(organization, key);
+                seal(self.take_use(organization).await?).await
             }
             sealed => sealed,
         }

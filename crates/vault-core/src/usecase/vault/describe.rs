@@ -1,11 +1,11 @@
 //! Changes of a credential's metadata: labels, description, expiry and vend rule.
 
-use super::change::{ChangedVersion, Decided, Read, no_short_form};
+use super::change::{Change, ChangedVersion, no_short_form};
 use super::provider_trust::no_secret_to_issue;
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
-use crate::credential::{CredentialChange, Description, LabelPatch};
+use crate::credential::{Card, Description, LabelPatch};
 use crate::error::Error;
 use crate::principal::Principal;
 use crate::role::Action;
@@ -40,33 +40,32 @@ impl Vault {
         request: CredentialPatch,
     ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
-        let request = &request;
-        let decide = |read: Read| async move {
-            let (current, mut metadata) = (&read.versions.current, read.metadata.clone());
-            if current.kind.is_keyless() && request.vend == Some(VendRule::Any) {
+        let decide = |card: &Card, _: Timestamp| {
+            let mut after = card.clone();
+            if card.kind.is_keyless() && request.vend == Some(VendRule::Any) {
                 return Err(no_secret_to_issue());
             }
             if let Some(labels) = &request.labels {
-                metadata.labels = metadata.labels.patched(labels, "/labels")?;
+                after.metadata.labels = after.metadata.labels.patched(labels, "/labels")?;
             }
             if let Some(description) = &request.description {
-                metadata.description.clone_from(description);
+                after.metadata.description.clone_from(description);
             }
             if let Some(expires_at) = request.expires_at {
-                metadata.set_expires_at(current.version, expires_at);
+                after.metadata.set_expires_at(card.current.number, expires_at);
             }
-            let (before, vend) = (current.vend, request.vend.unwrap_or(current.vend));
-            match (before, vend) {
+            after.vend = request.vend.unwrap_or(card.vend);
+            match (card.vend, after.vend) {
                 (VendRule::Short, VendRule::Any) => _ = principal.member(Action::LiftVendRule)?,
                 (VendRule::Any, VendRule::Short) => {
-                    let information = self.information(organization, current, read.reading).await?;
-                    information.allows_short(current.kind).map_err(|reason| no_short_form(current.kind, reason))?;
+                    let has_short_form = card.current.information.allows_short(card.kind);
+                    has_short_form.map_err(|reason| no_short_form(card.kind, reason))?;
                 }
                 (VendRule::Any, VendRule::Any) | (VendRule::Short, VendRule::Short) => {}
             }
-            let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
-            Ok(Decided { change: CredentialChange::Describe, metadata, vend, data_expires_at })
+            Ok((card.current.number, after))
         };
-        self.change(principal, organization, credential, AuditAction::CredentialDescribed, decide).await
+        let change = Change { credential, action: AuditAction::CredentialDescribed, new: None };
+        self.change(principal, organization, change, decide).await
     }
 }

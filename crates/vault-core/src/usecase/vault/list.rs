@@ -9,10 +9,19 @@ use crate::cursor::{self, ListFilter, Page, PageRequest};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, PreviousVersion, SealError, SealedInformation, StoredCredential};
+use crate::port::{StoredCredential, open_cards};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
+
+/// The version of a credential that was current before the current one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreviousVersion {
+    /// Version number.
+    pub number: i64,
+    /// Time until which it is kept.
+    pub until: Timestamp,
+}
 
 /// A credential as a list shows it, without its data.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,36 +99,24 @@ impl Vault {
         Ok(Page { items, next })
     }
 
-    /// Decrypts the information of stored rows. Rows that cannot be decrypted are shown as damaged.
+    /// Opens the cards of stored rows. Rows whose card does not open are shown as damaged.
     ///
     /// # Errors
-    /// [`SealError::UnknownKey`] at the first reading.
+    /// [`SealError::UnknownKey`](crate::port::SealError::UnknownKey) at the first reading.
     pub(super) async fn open(
         &self,
         organization: OrganizationId,
         rows: Vec<StoredCredential>,
         reading: Reading,
     ) -> Result<Vec<ListedCredential>, Error> {
-        let sealed: Vec<_> = rows
-            .iter()
-            .map(|row| SealedInformation {
-                context: row.context(organization, row.version),
-                key: row.key,
-                blob: &row.information,
-            })
-            .collect();
-        let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
-        let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
-        let sound =
-            || -> Vec<bool> { rows.iter().map(|row| row.mac_is_valid(&*self.digester, organization)).collect() };
-        let mut are_sound = sound();
-        if are_sound.contains(&false) {
-            self.digester.refresh().await?;
-            are_sound = sound();
-        }
+        let opened = reading.check(open_cards(&*self.opener, organization, rows.iter()).await?)?;
         let now = self.environment.now();
-        let listed = rows.into_iter().zip(opened).zip(are_sound).map(|((row, information), mac_is_valid)| {
-            let information = if mac_is_valid { information } else { Err(SealError::unsound_credential(row.id)) };
+        let listed = rows.into_iter().zip(opened).map(|(row, card)| {
+            let card = card.map_err(|error| self.environment.report(&error)).ok();
+            let previous = card.as_ref().and_then(|card| card.previous(now));
+            let previous = previous.and_then(|version| Some((version.number, version.destroy_at()?)));
+            let staged = card.as_ref().and_then(|card| Some(card.staged()?.number));
+            let (information, metadata) = card.map(|card| (card.current.information, card.metadata)).unzip();
             ListedCredential {
                 id: row.id,
                 kind: row.kind,
@@ -128,15 +125,10 @@ impl Vault {
                 created_at: row.created_at,
                 updated_at: row.updated_at,
                 revision: row.revision,
-                staged: row.staged,
-                previous: row.previous.filter(|previous| now < previous.until),
-                information: information.map_err(|error| self.environment.report(&error)).ok(),
-                metadata: match row.metadata {
-                    Some(_) => {
-                        said.next().and_then(|opened| opened.map_err(|error| self.environment.report(&error)).ok())
-                    }
-                    None => Some(Metadata::default()),
-                },
+                staged,
+                previous: previous.map(|(number, until)| PreviousVersion { number, until }),
+                information,
+                metadata,
                 vend: row.vend,
                 expires_at: row.expires_at,
                 health: Health::at(now, row.expires_at, row.check),
@@ -144,27 +136,6 @@ impl Vault {
             }
         });
         Ok(listed.collect())
-    }
-
-    /// Decrypts labels and descriptions of the rows that have any.
-    async fn open_metadata(
-        &self,
-        organization: OrganizationId,
-        rows: &[StoredCredential],
-    ) -> Result<Vec<Result<Metadata, SealError>>, Error> {
-        let sealed: Vec<_> = rows
-            .iter()
-            .filter_map(|row| {
-                let metadata = row.metadata.as_ref()?;
-                let (credential, version) = (row.id, metadata.revision);
-                let context = CredentialContext { organization, credential, version, id: None };
-                Some(SealedInformation { context, key: metadata.key, blob: &metadata.blob })
-            })
-            .collect();
-        if sealed.is_empty() {
-            return Ok(Vec::new());
-        }
-        Ok(self.opener.open_metadata(organization, &sealed).await?)
     }
 
     /// Counts a read for the audit log, outside of the request's path.

@@ -21,13 +21,13 @@ impl Vault {
             return Err(Refusal::TypeDiffers(row.kind).into());
         }
         let fingerprint = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
-        let information = match self.information(organization, &row, Reading::First).await {
+        let card = match self.card(organization, &row, Reading::First).await {
             Err(error) if error.is_unknown_key() => {
                 let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
-                self.information(organization, &row, Reading::Again).await?
+                self.card(organization, &row, Reading::Again).await?
             }
             opened => opened?,
         };
-        Ok(information.fingerprint().is_some_and(|stored| stored == fingerprint.to_string()))
+        Ok(card.current.information.fingerprint().is_some_and(|stored| stored == fingerprint.to_string()))
     }
 }

@@ -22,7 +22,7 @@ pub use counted_sealer::CountedSealer;
 pub(super) use counted_sealer::active;
 pub use describe::CredentialPatch;
 pub use find::{FoundKey, KEY_ID_END, KeyMatch, WantedKey};
-pub use list::ListedCredential;
+pub use list::{ListedCredential, PreviousVersion};
 pub use replace::CredentialReplacement;
 pub use save::{IdempotencyKey, NewCredential};
 pub use versions::ListedVersion;
@@ -32,7 +32,7 @@ use crate::audit::Origin;
 use crate::credential::VersionLimits;
 use crate::federation::FederationIssuer;
 use crate::operation::Operations;
-use crate::port::{InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
+use crate::port::{CardOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
 /// Default limit of credentials per organization. [`Vault::limit`] changes it.
@@ -44,7 +44,7 @@ pub struct Vault {
     environment: Environment,
     tally: Arc<AuditTally>,
     sealer: Arc<CountedSealer>,
-    opener: Arc<dyn InformationOpener>,
+    opener: Arc<dyn CardOpener>,
     operations: Operations,
     digester: Arc<dyn KeyedDigester>,
     probe: Option<Arc<dyn StorageProbe>>,
@@ -60,7 +60,7 @@ impl Vault {
         tally: Arc<AuditTally>,
         keys: Arc<dyn KeyRepository>,
         sealer: Arc<dyn Sealer>,
-        opener: Arc<dyn InformationOpener>,
+        opener: Arc<dyn CardOpener>,
         operations: Operations,
     ) -> Self {
         let sealer = Arc::new(CountedSealer::new(environment.clone(), sealer, keys));

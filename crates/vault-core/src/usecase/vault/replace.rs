@@ -1,13 +1,13 @@
 //! Replacement of a credential's data. Its ID and namespace are unchanged, so jobs are not affected.
 
-use super::change::{ChangedVersion, Decided, Read, no_short_form};
+use super::change::{Change, ChangedVersion, NewData, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
 use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
-use crate::credential::{CredentialChange, CredentialData, FindRequest, NewVersion, SecretBytes, Superseded};
+use crate::credential::{Card, CredentialData, FindRequest, SecretBytes};
 use crate::error::{Error, Refusal};
 use crate::id::{OrganizationId, VersionId};
-use crate::port::{CredentialContext, Idempotency, StoredVersions};
+use crate::port::Idempotency;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -57,41 +57,28 @@ impl Vault {
         };
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
-        let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let (wanted, data, information, idempotency) = (&request, &data, &information, &idempotency);
-        let decide = |read: Read| async move {
-            let (versions, current) = (&read.versions, &read.versions.current);
-            if current.kind != wanted.data.kind() {
-                return Err(Refusal::TypeDiffers(current.kind).into());
+        let new = NewData { data, information, expires_at: request.data.expires_at(), check, idempotency };
+        let id = VersionId::from_uuid(self.environment.ids.random());
+        let limits = self.version_limits;
+        let decide = |card: &Card, now: Timestamp| {
+            if card.kind != request.data.kind() {
+                return Err(Refusal::TypeDiffers(card.kind).into());
             }
-            let vend = current.vend;
-            if vend == VendRule::Short {
-                allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
+            if card.vend == VendRule::Short {
+                allows_short(&request.data).map_err(|reason| no_short_form(card.kind, reason))?;
             }
-            let number = versions.current.highest.saturating_add(1);
-            let id = VersionId::from_uuid(self.environment.ids.random());
-            let context = CredentialContext { organization, credential: current.id, version: number, id: Some(id) };
-            let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
-            let now = self.environment.now();
-            let superseded = self.version_limits.supersede(now);
-            let destroyed = if wanted.stage {
-                self.destroyed_by_staging(versions, now)
-            } else {
-                self.destroyed_by_replacing(versions, superseded, now)
+            let number = card.highest.saturating_add(1);
+            let version = new.version(number, id, now);
+            let mut after = match request.stage {
+                true => card.with_staged(version, limits, now),
+                false => card.replaced(version, limits, now),
             };
-            let mut metadata = read.metadata.clone();
-            metadata.forget(&destroyed);
-            metadata.set_expires_at(number, wanted.expires_at);
-            let version = NewVersion { number, id, sealed, check, idempotency: idempotency.clone(), destroyed };
-            Ok(if wanted.stage {
-                let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
-                Decided { change: CredentialChange::Stage(version), metadata, vend, data_expires_at }
-            } else {
-                let change = CredentialChange::Replace { version, destroy_at: superseded.destroy_at };
-                Decided { change, metadata, vend, data_expires_at: wanted.data.expires_at() }
-            })
+            after.metadata.set_expires_at(number, request.expires_at);
+            Ok((number, after))
         };
-        self.change(principal, organization, request.credential, action, decide).await
+        let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
+        let change = Change { credential: request.credential, action, new: Some(&new) };
+        self.change(principal, organization, change, decide).await
     }
 
     /// Returns the number that an earlier request with the same idempotency key returned, or `None` if there was none.
@@ -137,28 +124,4 @@ impl Vault {
         ];
         self.idempotency(principal, request.idempotency.as_ref(), &parts)
     }
-
-    /// Returns the versions to destroy if another one becomes current.
-    pub(super) fn destroyed_by_replacing(
-        &self,
-        versions: &StoredVersions,
-        superseded: Superseded,
-        now: Timestamp,
-    ) -> Vec<i64> {
-        let mut previous = previous(versions);
-        previous.push((versions.current.version, superseded));
-        self.version_limits.destroyed(1 + usize::from(versions.current.staged.is_some()), &previous, now)
-    }
-
-    /// Returns the versions to destroy if another one is staged: the previously staged one, and those that exceed the
-    /// limit.
-    fn destroyed_by_staging(&self, versions: &StoredVersions, now: Timestamp) -> Vec<i64> {
-        let destroyed = self.version_limits.destroyed(2, &previous(versions), now);
-        versions.current.staged.into_iter().chain(destroyed).collect()
-    }
-}
-
-/// Returns the previous versions.
-pub(super) fn previous(versions: &StoredVersions) -> Vec<(i64, Superseded)> {
-    versions.others.iter().filter_map(|version| Some((version.number, version.superseded?))).collect()
 }

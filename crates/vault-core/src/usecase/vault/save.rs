@@ -1,18 +1,19 @@
 //! Saves of credentials in a namespace.
 
 use super::Vault;
-use super::change::no_short_form;
+use super::change::{NewData, no_short_form};
+use super::counted_sealer::Sealed;
 use crate::activation::{VendRule, allows_short};
 use crate::credential::{
-    CredentialData, CredentialState, Description, FindRequest, Labels, LastCheck, Metadata, SaveCredential,
-    SecretBytes, VersionList, VersionRecord, effective_expiry,
+    Card, CredentialData, Description, FindRequest, Labels, LastCheck, Metadata, NewVersion, SaveCredential,
+    SecretBytes,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
 use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, Idempotency, RetryReason, StoreError};
+use crate::port::{CardContext, CredentialContext, Event, Idempotency, RetryReason, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -113,47 +114,50 @@ impl Vault {
         if request.vend == VendRule::Short {
             allows_short(&request.data).map_err(|reason| no_short_form(request.data.kind(), reason))?;
         }
-        let metadata = request.metadata();
-        let expires_at = effective_expiry(request.expires_at, request.data.expires_at());
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let information = request.data.information(fingerprint);
+        let new = NewData {
+            information: request.data.information(fingerprint),
+            data,
+            expires_at: request.data.expires_at(),
+            check,
+            idempotency,
+        };
         let version = VersionId::from_uuid(self.environment.ids.random());
-        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION, id: Some(version) };
-        let first = VersionRecord { number: FIRST_VERSION, id: version, destroy_at: None };
-        let listed: VersionList = [first].into_iter().collect();
-
+        let card = Card {
+            kind: request.data.kind(),
+            namespace: request.namespace.clone(),
+            vend: request.vend,
+            highest: FIRST_VERSION,
+            current: new.version(FIRST_VERSION, version, self.environment.now()),
+            others: Vec::new(),
+            metadata: request.metadata(),
+        };
+        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION, id: version };
+        let card_context = CardContext { organization, credential: id, revision: FIRST_REVISION };
         for _ in 0..SEAL_ATTEMPTS {
-            let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
-            let description = self.description((organization, id, FIRST_REVISION), &metadata, request.vend).await?;
-            let keys = [Some(sealed.key), description.metadata.as_ref().map(|metadata| metadata.key)];
-            let state = CredentialState {
-                kind: request.data.kind(),
-                namespace: &request.namespace,
-                vend: request.vend,
-                version: context.version,
-                staged: None,
-                highest: context.version,
-                listed: &listed,
-                revision: FIRST_REVISION,
-                metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
-            };
+            let sealed = self.sealer.seal((card_context, &card), Some((context, &new.data))).await?;
+            let Sealed { key, card: sealed, data: Some(data) } = sealed else { break };
             let operation = SaveCredential {
                 organization,
                 id,
-                version: context.version,
-                listed: listed.clone(),
-                kind: request.data.kind(),
-                namespace: request.namespace.clone(),
-                code: state.code(&*self.digester, organization, id),
-                sealed,
-                description,
-                expires_at,
-                check,
-                idempotency: idempotency.clone(),
+                kind: card.kind,
+                namespace: card.namespace.clone(),
+                vend: card.vend,
+                expires_at: card.expires_at(),
+                key,
+                card: sealed,
+                version: NewVersion {
+                    number: FIRST_VERSION,
+                    id: version,
+                    data,
+                    check: new.check,
+                    idempotency: new.idempotency.clone(),
+                },
+                labels: card.metadata.labels.digests(&*self.digester, organization),
                 limit: self.limit,
             };
             match self.operations.run(&self.environment, principal, operation).await {
-                Err(Error::Refused(Refusal::Contended)) => self.forget_keys(organization, keys),
+                Err(Error::Refused(Refusal::Contended)) => self.forget_key(organization, key),
                 saved => return saved,
             }
         }
@@ -161,10 +165,10 @@ impl Vault {
         Err(StoreError::Unavailable(cause.into()).into())
     }
 
-    /// Discards keys that were replaced between sealing and writing.
-    pub(super) fn forget_keys(&self, organization: OrganizationId, keys: [Option<KeyId>; 2]) {
+    /// Discards a key that was replaced between sealing and writing.
+    pub(super) fn forget_key(&self, organization: OrganizationId, key: KeyId) {
         self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-        keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
+        self.sealer.forget(organization, key);
     }
 
     /// Checks with its storage whether `data` is accepted, and returns the result to store with the version.

@@ -6,7 +6,7 @@ use crate::audit::AuditAction;
 use crate::credential::{Information, LastCheck, ListVersions, VersionState};
 use crate::error::Error;
 use crate::id::CredentialId;
-use crate::port::SealedInformation;
+use crate::port::StoredCredential;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -30,6 +30,21 @@ pub struct ListedVersion {
     pub destroy_at: Option<Timestamp>,
 }
 
+impl ListedVersion {
+    /// Returns the current version of a credential whose card does not open.
+    fn damaged(row: &StoredCredential) -> Self {
+        Self {
+            number: row.version,
+            state: VersionState::Current,
+            information: None,
+            check: row.check,
+            created_at: row.created_at,
+            superseded_at: None,
+            destroy_at: None,
+        }
+    }
+}
+
 impl Vault {
     /// Reads the versions of a credential: the current one first, then the others by descending number.
     ///
@@ -48,34 +63,31 @@ impl Vault {
         let organization = principal.member(Action::List)?;
         let now = self.environment.now();
         let stored = self.operations.run(&self.environment, principal, ListVersions(organization, id)).await?;
-        let mut others = stored.others;
-        others.retain(|version| stored.current.listed.is_kept(version.number, now));
-        others.sort_by_key(|version| std::cmp::Reverse(version.number));
-        let current = &stored.current;
-        let sealed: Vec<_> = [(current.version, current.key, &current.information)]
-            .into_iter()
-            .chain(others.iter().map(|version| (version.number, version.key, &version.information)))
-            .map(|(number, key, blob)| SealedInformation { context: current.context(organization, number), key, blob })
-            .collect();
-        let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
-        let shown = [(current.version, VersionState::Current, stored.created_at, None, current.check)]
-            .into_iter()
-            .chain(others.iter().map(|version| {
-                let state = if version.superseded.is_some() { VersionState::Previous } else { VersionState::Staged };
-                (version.number, state, version.created_at, version.superseded, version.check)
-            }));
-        let listed =
-            shown.zip(opened).map(|((number, state, created_at, superseded, check), information)| ListedVersion {
-                number,
-                state,
-                information: information.map_err(|error| self.environment.report(&error)).ok(),
-                check,
-                created_at,
-                superseded_at: superseded.map(|superseded| superseded.at),
-                destroy_at: superseded.map(|superseded| superseded.destroy_at),
-            });
-        let listed = listed.collect();
         self.count(principal, organization, AuditAction::CredentialShown);
-        Ok(listed)
+        let card = match self.card(organization, &stored.current, reading).await {
+            Err(error) if reading == Reading::First && error.is_unknown_key() => return Err(error),
+            Err(Error::Seal(_)) => return Ok(vec![ListedVersion::damaged(&stored.current)]),
+            card => card?,
+        };
+        let check_of = |number| match stored.others.iter().find(|other| other.number == number) {
+            Some(other) => other.check,
+            None => stored.current.check,
+        };
+        let mut others: Vec<_> = card.others.iter().filter(|version| version.is_kept(now)).collect();
+        others.reverse();
+        let listed = std::iter::once(&card.current).chain(others).map(|version| ListedVersion {
+            number: version.number,
+            state: match version.superseded {
+                _ if version.number == card.current.number => VersionState::Current,
+                Some(_) => VersionState::Previous,
+                None => VersionState::Staged,
+            },
+            information: Some(version.information.clone()),
+            check: check_of(version.number),
+            created_at: version.created_at,
+            superseded_at: version.superseded.map(|superseded| superseded.at),
+            destroy_at: version.destroy_at(),
+        });
+        Ok(listed.collect())
     }
 }

@@ -1,20 +1,17 @@
 //! Checks of credentials: requested, claimed by an activation process, recorded.
 
-use super::row::{self, CheckColumns, credential_of};
-use super::sealed::{OtherVersion, SealedRow, with_secrets};
-use super::versions::version_of;
+use super::row::credential_of;
+use super::sealed::secrets_of;
 use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{check_requests, check_rounds, credential_versions, credentials, lookups};
+use crate::schema::{check_requests, check_rounds, credential_secrets, credentials, lookups};
 use crate::stored::{BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
-};
-use vault_core::credential::{CHECK_AGAIN_SECONDS, CheckRound, DueCheck, LastCheck, VersionKey};
+use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
+use futures_util::try_join;
+use vault_core::credential::{CHECK_AGAIN_SECONDS, CheckRound, LastCheck, VersionKey};
 use vault_core::entity::Index;
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::namespace::Namespace;
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::organization::OrganizationState;
 use vault_core::time::Timestamp;
 
@@ -128,47 +125,6 @@ pub(crate) async fn following(
     tx.page(following, most).await?.into_iter().map(decode).collect()
 }
 
-/// Reads a version with its sealed data. Returns `None` if the version no longer exists.
-pub(crate) async fn read(
-    tx: &Tx<'_>,
-    VersionKey { organization, id, version }: VersionKey,
-) -> Result<Option<DueCheck>, Failure> {
-    let row = with_secrets()
-        .filter(credentials::organization_id.eq(organization.stored()))
-        .filter(credentials::id.eq(id.stored()))
-        .select((
-            SealedRow::as_select(),
-            credentials::version,
-            credentials::namespace,
-            (credentials::checked_at, credentials::check_since, credentials::check_failed),
-        ));
-    type Row = (SealedRow, i64, Column<Namespace>, CheckColumns);
-    let Some((row, current, namespace, check)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
-    let (credential, check, table) = if current == version {
-        (row.decode()?, check, "credentials")
-    } else {
-        let other = version_of(organization.stored(), id.stored(), version).select((
-            credential_versions::key_id,
-            credential_versions::information,
-            credential_versions::data_key,
-            credential_versions::data,
-            (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
-        ));
-        type Other = (Column<KeyId>, Vec<u8>, Vec<u8>, Vec<u8>, CheckColumns);
-        let Some((key_id, information, data_key, data, check)) = tx.first::<Other, _>(other).await? else {
-            return Ok(None);
-        };
-        let other = OtherVersion { number: version, key_id, information, data_key, data };
-        (row.decode_other(other)?, check, "credential_versions")
-    };
-    Ok(Some(DueCheck {
-        organization,
-        namespace: namespace.decode("credentials", &id, "namespace")?,
-        credential,
-        before: row::check(check, table, id)?,
-    }))
-}
-
 /// Removes the requested check of a version.
 pub(crate) fn remove_request<'t>(tx: &'t Tx<'_>, key: VersionKey) -> Reply<'t, usize> {
     let request = requests_of(key.organization.stored(), key.id.stored());
@@ -180,20 +136,19 @@ pub(crate) async fn set_check(tx: &Tx<'_>, key: VersionKey, check: LastCheck) ->
     let (organization, id, version) = (key.organization.stored(), key.id.stored(), key.version);
     let (at, since) = (check.at.as_millis(), check.since.as_millis());
     let failed = check.failed.map(|reason| reason.as_str());
+    let secret = diesel::update(secrets_of(organization, id).filter(credential_secrets::version.eq(version))).set((
+        credential_secrets::checked_at.eq(at),
+        credential_secrets::check_since.eq(since),
+        credential_secrets::check_failed.eq(failed),
+    ));
+    // Lists show that of the current version.
     let current = diesel::update(credential_of(organization, id).filter(credentials::version.eq(version))).set((
         credentials::checked_at.eq(at),
         credentials::check_since.eq(since),
         credentials::check_failed.eq(failed),
     ));
-    if tx.execute(current).await? > 0 {
-        return Ok(true);
-    }
-    let other = diesel::update(version_of(organization, id, version)).set((
-        credential_versions::checked_at.eq(at),
-        credential_versions::check_since.eq(since),
-        credential_versions::check_failed.eq(failed),
-    ));
-    Ok(tx.execute(other).await? > 0)
+    let (secrets, _) = try_join!(tx.execute(secret), tx.execute(current))?;
+    Ok(secrets > 0)
 }
 
 /// Stores the minute of the last activation of credentials, unless a later one is stored.

@@ -9,12 +9,11 @@ use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
-use vault_core::credential::{CredentialType, LastCheck, VersionList};
-use vault_core::digest::Digest;
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::credential::{CredentialType, LastCheck};
+use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
-use vault_core::port::{PreviousVersion, StoredCredential};
-use vault_core::sealed::{Blob, SealedMetadata};
+use vault_core::port::StoredCredential;
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "credentials";
@@ -30,22 +29,12 @@ pub(crate) struct CredentialRow {
     kind: Column<CredentialType>,
     namespace: Column<Namespace>,
     version: i64,
+    vend: Column<VendRule>,
+    expires_at: i64,
+    revision: i64,
+    card: Vec<u8>,
     created_at: i64,
     updated_at: i64,
-    revision: i64,
-    staged_version: Option<i64>,
-    highest_version: i64,
-    listed_versions: Vec<u8>,
-    previous_version: Option<i64>,
-    previous_until: Option<i64>,
-    key_id: Column<KeyId>,
-    information: Vec<u8>,
-    expires_at: i64,
-    vend: Column<VendRule>,
-    code: Column<Digest>,
-    metadata: Option<Vec<u8>>,
-    metadata_key_id: Option<Column<KeyId>>,
-    metadata_revision: Option<i64>,
     checked_at: Option<i64>,
     check_since: Option<i64>,
     check_failed: Option<Column<CheckReason>>,
@@ -70,38 +59,19 @@ pub(crate) fn check(
 impl CredentialRow {
     pub(crate) fn decode(self) -> Result<StoredCredential, Failure> {
         let id = self.id.decode(TABLE, &"unknown", "id")?;
-        let metadata = match (self.metadata, self.metadata_key_id, self.metadata_revision) {
-            (Some(blob), Some(key), Some(revision)) => Some(SealedMetadata {
-                key: key.decode(TABLE, &id, "metadata_key_id")?,
-                revision,
-                blob: Blob::from_bytes(blob),
-            }),
-            (None, None, None) => None,
-            _ => return Err(Failure::damaged(TABLE, id.to_string(), "metadata")),
-        };
         Ok(StoredCredential {
             id,
             kind: self.kind.decode(TABLE, &id, "type")?,
             namespace: self.namespace.decode(TABLE, &id, "namespace")?,
             version: self.version,
+            vend: self.vend.decode(TABLE, &id, "vend")?,
+            expires_at: Some(self.expires_at).filter(|millis| *millis != NEVER).map(Timestamp::from_millis),
             created_at: Timestamp::from_millis(self.created_at),
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
-            staged: self.staged_version,
-            highest: self.highest_version,
-            listed: VersionList::from_bytes(self.listed_versions),
-            previous: self
-                .previous_version
-                .zip(self.previous_until)
-                .map(|(number, until)| PreviousVersion { number, until: Timestamp::from_millis(until) }),
-            expires_at: Some(self.expires_at).filter(|millis| *millis != NEVER).map(Timestamp::from_millis),
-            vend: self.vend.decode(TABLE, &id, "vend")?,
-            code: self.code.decode(TABLE, &id, "code")?,
-            metadata,
+            card: Blob::from_bytes(self.card),
             check: check((self.checked_at, self.check_since, self.check_failed), TABLE, id)?,
             last_activated_at: self.last_activated_at.map(Timestamp::from_millis),
-            key: self.key_id.decode(TABLE, &id, "key_id")?,
-            information: Blob::from_bytes(self.information),
         })
     }
 }

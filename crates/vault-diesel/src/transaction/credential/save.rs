@@ -16,13 +16,13 @@ use vault_core::time::Timestamp;
 
 /// Inserts a credential with its labels and idempotency key.
 pub(crate) async fn insert(tx: &Tx<'_>, save: &SaveCredential, at: Timestamp) -> Result<(), Failure> {
-    let SaveCredential { organization, id, version, .. } = *save;
-    let claim = save.idempotency.as_ref().map(|key| NewClaim::of(organization, (id, version), key, at));
-    let labels = save.description.labels.iter().map(|label| NewLabel::of(organization, id, label));
+    let (organization, id, version) = (save.organization, save.id, &save.version);
+    let claim = version.idempotency.as_ref().map(|key| NewClaim::of(organization, (id, version.number), key, at));
+    let labels = save.labels.iter().map(|label| NewLabel::of(organization, id, label));
     try_join!(
         try_join_all(claim.map(|claim| tx.insert_later(idempotency_keys::table, claim))),
         tx.insert_later(credentials::table, NewCredential::of(save, at)),
-        tx.insert_later(credential_secrets::table, NewSecret::of(save)),
+        tx.insert_later(credential_secrets::table, NewSecret::of(organization, id, version)),
         try_join_all(labels.map(|label| tx.insert_later(credential_labels::table, label))),
     )?;
     Ok(())

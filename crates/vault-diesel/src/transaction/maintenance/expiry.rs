@@ -7,7 +7,7 @@ use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::OF_INSTANCE;
 use crate::schema::{
-    account_notices, activations, attempt_classes, credential_uses, credential_versions, enrolment_codes,
+    account_notices, activations, attempt_classes, credential_secrets, credential_uses, enrolment_codes,
     enrolment_drafts, hourly_counts, idempotency_keys, invitations, invited_addresses, known_networks, pending_seeds,
     sessions,
 };
@@ -190,16 +190,16 @@ pub(crate) const ACTIVATIONS: Expiry<AnyId, AnyId> = Expiry {
 pub(crate) const PREVIOUS_VERSIONS: Expiry<(AnyId, AnyId), i64> = Expiry {
     seconds: 0,
     find: |tx, until| {
-        let rows = credential_versions::table.filter(credential_versions::destroy_at.le(until));
-        let credential = (credential_versions::organization_id, credential_versions::id);
-        tx.page(rows.select((credential, credential_versions::version)), EXPIRED_SLICE)
+        let rows = credential_secrets::table.filter(credential_secrets::destroy_at.le(until));
+        let credential = (credential_secrets::organization_id, credential_secrets::id);
+        tx.page(rows.select((credential, credential_secrets::version)), EXPIRED_SLICE)
     },
     delete: |tx, until, (organization, id), versions| {
-        let rows = credential_versions::table
-            .filter(credential_versions::organization_id.eq(organization))
-            .filter(credential_versions::id.eq(id))
-            .filter(credential_versions::version.eq_any(versions))
-            .filter(credential_versions::destroy_at.le(until));
+        let rows = credential_secrets::table
+            .filter(credential_secrets::organization_id.eq(organization))
+            .filter(credential_secrets::id.eq(id))
+            .filter(credential_secrets::version.eq_any(versions))
+            .filter(credential_secrets::destroy_at.le(until));
         tx.execute(delete(rows)).boxed()
     },
 };

@@ -6,8 +6,7 @@ use super::super::{Read, Transaction};
 use crate::db::{Reply, Tx};
 use crate::failure::Failure;
 use crate::schema::{
-    activations, credential_labels, credential_secrets, credential_uses, credential_versions, credentials, erasures,
-    idempotency_keys,
+    activations, credential_labels, credential_secrets, credential_uses, credentials, erasures, idempotency_keys,
 };
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete};
@@ -60,16 +59,12 @@ async fn erase_credentials(tx: &Tx<'_>, of: IdBytes) -> Result<bool, Failure> {
     let secrets = credential_secrets::table
         .filter(credential_secrets::organization_id.eq(of))
         .filter(credential_secrets::id.eq_any(&slice));
-    let versions = credential_versions::table
-        .filter(credential_versions::organization_id.eq(of))
-        .filter(credential_versions::id.le(last));
     let labels = credential_labels::table
         .filter(credential_labels::organization_id.eq(of))
         .filter(credential_labels::id.le(last));
     let uses =
         credential_uses::table.filter(credential_uses::organization_id.eq(of)).filter(credential_uses::id.le(last));
     tx.execute(delete(secrets)).await?;
-    tx.execute(delete(versions)).await?;
     tx.execute(delete(labels)).await?;
     tx.execute(delete(uses)).await?;
     let rows = credentials::table.filter(credentials::organization_id.eq(of)).filter(credentials::id.le(last));

@@ -1,8 +1,6 @@
 //! Rotation of the keys of the instance: moves rows from one key to another, and destroys keys that no row needs.
 
 use super::super::audit::AuditRecorder;
-use super::super::credential::row::credential_of;
-use super::super::credential::{count, labels};
 use super::super::{Read, Transaction};
 use super::key_columns;
 use super::keys::{ReadOrganizationKeys, insert_instance_key};
@@ -13,7 +11,7 @@ use crate::rows::accounts::pending_seed::PendingRow;
 use crate::rows::accounts::row::{SignedRow, account_of};
 use crate::rows::invitations::{DraftRow, InvitationRow, lock as lock_invitation};
 use crate::schema::{
-    accounts, credentials, enrolment_drafts, instance, instance_keys, invitations, organization_keys, pending_seeds,
+    accounts, enrolment_drafts, instance, instance_keys, invitations, organization_keys, pending_seeds,
     retiring_instance_keys,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
@@ -214,30 +212,17 @@ impl Transaction for RekeyLookups {
     }
 }
 
-async fn move_lookup(tx: &Tx<'_>, row: &LookupMove) -> Result<bool, Failure> {
-    match row {
-        LookupMove::Address { part: InstancePart::Accounts, place: (organization, id), address } => {
-            let account = AccountId::from_uuid(*id);
+async fn move_lookup(tx: &Tx<'_>, LookupMove { part, place, address }: &LookupMove) -> Result<bool, Failure> {
+    let (organization, account) = (place.0, AccountId::from_uuid(place.1));
+    match part {
+        InstancePart::Accounts => {
             let version = account_of(organization.stored(), account.stored()).select(accounts::version);
             let version: Option<i64> = tx.first(locked(version, Update)).await?;
-            Ok(version.is_some() && directory::move_account(tx, address, *organization, account).await?)
+            Ok(version.is_some() && directory::move_account(tx, address, organization, account).await?)
         }
-        LookupMove::Address { place: (organization, id), address, .. } => {
-            let account = AccountId::from_uuid(*id);
-            let invitation = lock_invitation(tx, *organization, account).await?;
-            Ok(invitation.is_some() && directory::move_invitation(tx, address, *organization, account).await?)
-        }
-        LookupMove::Credential { organization, id, code: (before, after), labels } => {
-            // Operations lock it first too. The rows are in the order of organizations.
-            count::lock(tx, *organization).await?;
-            let row = credential_of(organization.stored(), id.stored())
-                .filter(credentials::code.eq(before.as_bytes().as_slice()));
-            let code = credentials::code.eq(after.as_bytes().as_slice());
-            let moved = tx.execute(update(row).set(code)).await? == 1;
-            if moved {
-                labels::replace(tx, *organization, *id, labels).await?;
-            }
-            Ok(moved)
+        _ => {
+            let invitation = lock_invitation(tx, organization, account).await?;
+            Ok(invitation.is_some() && directory::move_invitation(tx, address, organization, account).await?)
         }
     }
 }

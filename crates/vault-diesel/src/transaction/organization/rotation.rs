@@ -1,163 +1,81 @@
 //! Rotation of organization keys: moves credentials from one key to another, and destroys keys that no row names.
 //!
-//! A change of a credential moves sealed parts between its rows under the lock of its organization. A transaction that moves
-//! parts to another key takes the same lock. One statement reads which rows name a key: two could miss a part that a change
-//! moves from the table of the second to that of the first.
+//! A change of a credential leaves the key in its row, even if it seals the card with a newer one, so that the rotation also moves the
+//! data of earlier versions.
 
 use super::super::audit::AuditRecorder;
 use super::super::credential::count;
+use super::super::credential::sealed::{SecretRow, secrets_of};
 use super::super::{Read, Transaction};
 use super::keys::{key_of, rebind};
 use crate::db::{KeyShare, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
-use crate::stored::{Column, IdBytes, StoredId as _};
+use crate::schema::{credential_secrets, credentials, organization_keys};
+use crate::stored::{BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::dsl::{auto_type, exists};
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
-    delete, select, update,
-};
-use vault_core::credential::VersionList;
+use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _, delete, select, update};
+use std::collections::HashMap;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{
-    DestroyOrganizationKey, FindSealed, KeyDestruction, MoveSealed, SealedContent, SealedCount, SealedPart, SealedRow,
-};
-use vault_core::sealed::{Blob, KeyState, SealedCredential, SealedMetadata};
+use vault_core::port::{DestroyOrganizationKey, FindSealed, KeyDestruction, MoveSealed, SealedCredential};
+use vault_core::sealed::{Blob, KeyState};
 
-/// Credentials whose current version a key seals.
+/// Credentials that a key seals.
 #[auto_type(no_type_alias)]
-fn current_under(organization: IdBytes, key: IdBytes) -> _ {
+fn sealed_under(organization: IdBytes, key: IdBytes) -> _ {
     credentials::table.filter(credentials::organization_id.eq(organization)).filter(credentials::key_id.eq(key))
 }
 
-/// Versions that are not current and that a key seals.
-#[auto_type(no_type_alias)]
-fn others_under(organization: IdBytes, key: IdBytes) -> _ {
-    credential_versions::table
-        .filter(credential_versions::organization_id.eq(organization))
-        .filter(credential_versions::key_id.eq(key))
-}
-
-/// Credentials whose metadata a key seals.
-#[auto_type(no_type_alias)]
-fn described_under(organization: IdBytes, key: IdBytes) -> _ {
-    credentials::table
-        .filter(credentials::organization_id.eq(organization))
-        .filter(credentials::metadata_key_id.eq(key))
-}
-
 impl Read for FindSealed {
-    type Outcome = Vec<SealedRow>;
+    type Outcome = Vec<SealedCredential>;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<SealedRow>, Failure> {
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<SealedCredential>, Failure> {
         let (organization, key) = (self.organization.stored(), self.key.stored());
-        // No id is before the nil id.
-        let (id, number) = self.after.unwrap_or((CredentialId::from_bytes([0; 16]), i64::MIN));
-        let id = id.stored();
         let bound = |number| i64::try_from(number).unwrap_or(i64::MAX);
-        let (skip, limit) = (bound(self.skip), bound(self.limit));
-        match self.part {
-            SealedPart::Current => {
-                let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
-                let rows = current_under(organization, key)
-                    .inner_join(credential_secrets::table.on(of_both.and(credential_secrets::id.eq(credentials::id))))
-                    .filter(credentials::id.gt(id))
-                    .order(credentials::id)
-                    .offset(skip)
-                    .limit(limit)
-                    .select((
-                        credentials::id,
-                        credentials::version,
-                        credentials::listed_versions.nullable(),
-                        credentials::information,
-                        credential_secrets::data_key,
-                        credential_secrets::data,
-                    ));
-                let decode = |row| version_row("credentials", self.key, row);
-                tx.load(rows).await?.into_iter().map(decode).collect()
-            }
-            SealedPart::Other => {
-                let following = credential_versions::id.gt(id).or(credential_versions::version.gt(number));
-                let of_both = credentials::organization_id.eq(credential_versions::organization_id);
-                let rows = others_under(organization, key)
-                    .left_join(credentials::table.on(of_both.and(credentials::id.eq(credential_versions::id))))
-                    .filter(credential_versions::id.ge(id))
-                    .filter(following)
-                    .order((credential_versions::id, credential_versions::version))
-                    .offset(skip)
-                    .limit(limit)
-                    .select((
-                        credential_versions::id,
-                        credential_versions::version,
-                        credentials::listed_versions.nullable(),
-                        credential_versions::information,
-                        credential_versions::data_key,
-                        credential_versions::data,
-                    ));
-                let decode = |row| version_row("credential_versions", self.key, row);
-                tx.load(rows).await?.into_iter().map(decode).collect()
-            }
-            SealedPart::Metadata => {
-                let rows = described_under(organization, key)
-                    .filter(credentials::id.gt(id))
-                    .order(credentials::id)
-                    .offset(skip)
-                    .limit(limit)
-                    .select((credentials::id, credentials::metadata, credentials::metadata_revision));
-                type Row = (Column<CredentialId>, Option<Vec<u8>>, Option<i64>);
-                let decode = |(id, metadata, revision): Row| {
-                    let credential = id.decode("credentials", &"unknown", "id")?;
-                    let damaged = || Failure::damaged("credentials", credential.to_string(), "metadata");
-                    let (blob, revision) = metadata.zip(revision).ok_or_else(damaged)?;
-                    let sealed = SealedMetadata { key: self.key, revision, blob: Blob::from_bytes(blob) };
-                    Ok(SealedRow { credential, version: revision, id: None, content: SealedContent::Metadata(sealed) })
-                };
-                tx.load(rows).await?.into_iter().map(decode).collect()
+        let rows = sealed_under(organization, key)
+            .filter(credentials::id.gt(self.after.map_or(BEFORE_ALL_IDS, |id| id.stored())))
+            .order(credentials::id)
+            .offset(bound(self.skip))
+            .limit(bound(self.limit))
+            .select((credentials::id, credentials::revision, credentials::card));
+        let mut found = Vec::new();
+        let mut places = HashMap::new();
+        for (id, revision, card) in tx.load::<(Column<CredentialId>, i64, Vec<u8>), _>(rows).await? {
+            let id = id.decode("credentials", &"unknown", "id")?;
+            places.insert(id, found.len());
+            found.push(SealedCredential { id, revision, card: Blob::from_bytes(card), data: Vec::new() });
+        }
+        let ids: Vec<_> = found.iter().map(|credential| credential.id.stored()).collect();
+        let secrets = credential_secrets::table
+            .filter(credential_secrets::organization_id.eq(organization))
+            .filter(credential_secrets::id.eq_any(ids))
+            .order((credential_secrets::id, credential_secrets::version))
+            .select((credential_secrets::id, SecretRow::as_select()));
+        for (id, secret) in tx.load::<(Column<CredentialId>, SecretRow), _>(secrets).await? {
+            let id = id.decode("credential_secrets", &"unknown", "id")?;
+            if let Some(credential) = places.get(&id).and_then(|place| found.get_mut(*place)) {
+                credential.data.push(secret.data());
             }
         }
+        Ok(found)
     }
 }
 
-/// Id, version, list of versions, information, data key and data.
-type VersionColumns = (Column<CredentialId>, i64, Option<Vec<u8>>, Vec<u8>, Vec<u8>, Vec<u8>);
-
-fn version_row(
-    table: &'static str,
-    key: KeyId,
-    (id, version, listed, information, data_key, data): VersionColumns,
-) -> Result<SealedRow, Failure> {
-    let sealed = SealedCredential {
-        key,
-        data_key: Blob::from_bytes(data_key),
-        data: Blob::from_bytes(data),
-        information: Blob::from_bytes(information),
-    };
-    let credential = id.decode(table, &"unknown", "id")?;
-    let id = listed.and_then(|listed| VersionList::from_bytes(listed).id(version));
-    Ok(SealedRow { credential, version, id, content: SealedContent::Version(sealed) })
-}
-
-/// The numbers of parts that a key seals.
+/// The number of credentials that a key seals.
 pub(crate) struct CountSealed {
     pub(crate) organization: OrganizationId,
     pub(crate) key: KeyId,
 }
 
 impl Read for CountSealed {
-    type Outcome = SealedCount;
+    type Outcome = i64;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<SealedCount, Failure> {
-        let (organization, key) = (self.organization.stored(), self.key.stored());
-        Ok(SealedCount {
-            current: tx.one(current_under(organization, key).count()).await?,
-            other: tx.one(others_under(organization, key).count()).await?,
-            metadata: tx.one(described_under(organization, key).count()).await?,
-        })
+    async fn read(&self, tx: &Tx<'_>) -> Result<i64, Failure> {
+        Ok(tx.one(sealed_under(self.organization.stored(), self.key.stored()).count()).await?)
     }
 }
 
 impl Transaction for MoveSealed {
-    /// The number of parts. `None` if the new key is not active.
+    /// The number of credentials. `None` if the new key is not active.
     type Outcome = Option<usize>;
 
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<usize>, Failure> {
@@ -173,73 +91,23 @@ impl Transaction for MoveSealed {
             return Ok(None);
         }
         audit.commit_without_entry();
-        let moved = match self.part {
-            SealedPart::Current => move_current(tx, self).await?,
-            SealedPart::Other => move_others(tx, self).await?,
-            SealedPart::Metadata => move_metadata(tx, self).await?,
-        };
+        let cards = self.credentials.iter().map(|credential| {
+            let row = sealed_under(organization, self.from.stored())
+                .filter(credentials::id.eq(credential.id.stored()))
+                .filter(credentials::revision.eq(credential.revision));
+            update(row)
+                .set((credentials::key_id.eq(self.to.stored()), credentials::card.eq(credential.card.as_bytes())))
+        });
+        let moved = tx.execute_each(cards).await?;
+        let moved_rows = self.credentials.iter().zip(&moved).filter(|(_, moved)| **moved == 1);
+        let secrets = moved_rows.flat_map(|(credential, _)| credential.data.iter().map(|data| (credential.id, data)));
+        let secrets = secrets.map(|(id, (version, data))| {
+            let row = secrets_of(organization, id.stored()).filter(credential_secrets::version.eq(*version));
+            update(row).set(credential_secrets::data_key.eq(data.data_key.as_bytes()))
+        });
+        tx.execute_each(secrets).await?;
         Ok(Some(moved.into_iter().sum()))
     }
-}
-
-/// The versions among the rows.
-fn versions(command: &MoveSealed) -> impl Iterator<Item = (&SealedRow, &SealedCredential)> {
-    command.rows.iter().filter_map(|row| match &row.content {
-        SealedContent::Version(sealed) => Some((row, sealed)),
-        SealedContent::Metadata(_) => None,
-    })
-}
-
-async fn move_current(tx: &Tx<'_>, command: &MoveSealed) -> Result<Vec<usize>, Failure> {
-    let organization = command.organization.stored();
-    let (from, to) = (command.from.stored(), command.to.stored());
-    let rows = versions(command).map(|(row, sealed)| {
-        let row = current_under(organization, from)
-            .filter(credentials::id.eq(row.credential.stored()))
-            .filter(credentials::version.eq(row.version));
-        update(row).set((credentials::key_id.eq(to), credentials::information.eq(sealed.information.as_bytes())))
-    });
-    let moved = tx.execute_each(rows).await?;
-    let secrets = versions(command).zip(&moved).filter(|(_, moved)| **moved == 1).map(|((row, sealed), _)| {
-        let row = credential_secrets::table
-            .filter(credential_secrets::organization_id.eq(organization))
-            .filter(credential_secrets::id.eq(row.credential.stored()));
-        update(row).set(credential_secrets::data_key.eq(sealed.data_key.as_bytes()))
-    });
-    tx.execute_each(secrets).await?;
-    Ok(moved)
-}
-
-async fn move_others(tx: &Tx<'_>, command: &MoveSealed) -> Result<Vec<usize>, Failure> {
-    let organization = command.organization.stored();
-    let (from, to) = (command.from.stored(), command.to.stored());
-    let rows = versions(command).map(|(row, sealed)| {
-        let row = others_under(organization, from)
-            .filter(credential_versions::id.eq(row.credential.stored()))
-            .filter(credential_versions::version.eq(row.version));
-        update(row).set((
-            credential_versions::key_id.eq(to),
-            credential_versions::information.eq(sealed.information.as_bytes()),
-            credential_versions::data_key.eq(sealed.data_key.as_bytes()),
-        ))
-    });
-    Ok(tx.execute_each(rows).await?)
-}
-
-async fn move_metadata(tx: &Tx<'_>, command: &MoveSealed) -> Result<Vec<usize>, Failure> {
-    let organization = command.organization.stored();
-    let (from, to) = (command.from.stored(), command.to.stored());
-    let metadata = command.rows.iter().filter_map(|row| match &row.content {
-        SealedContent::Metadata(sealed) => Some((row, sealed)),
-        SealedContent::Version(_) => None,
-    });
-    let rows = metadata.map(|(row, sealed)| {
-        let row = described_under(organization, from)
-            .filter(credentials::id.eq(row.credential.stored()))
-            .filter(credentials::metadata_revision.eq(row.version));
-        update(row).set((credentials::metadata_key_id.eq(to), credentials::metadata.eq(sealed.blob.as_bytes())))
-    });
-    Ok(tx.execute_each(rows).await?)
 }
 
 impl Transaction for DestroyOrganizationKey {
@@ -256,13 +124,7 @@ impl Transaction for DestroyOrganizationKey {
         if state != Some(KeyState::Retiring) {
             return Ok(KeyDestruction::NotRetiring);
         }
-        let named = (
-            exists(current_under(organization, key)),
-            exists(others_under(organization, key)),
-            exists(described_under(organization, key)),
-        );
-        let (current, other, metadata): (bool, bool, bool) = tx.one(select(named)).await?;
-        if current || other || metadata {
+        if tx.one::<bool, _>(select(exists(sealed_under(organization, key)))).await? {
             return Ok(KeyDestruction::InUse);
         }
         tx.execute(delete(row)).await?;
