@@ -91,8 +91,8 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
         ],
     );
     let mut vault = Vault::absent_on(&cluster).set_up();
-    let activation_listener = ActivationListener { address: free_address() };
-    vault.serve_with(&["--activation-rate", "0", &format!("--activation-listen={}", activation_listener.address)]);
+    let listener = ActivationListener { address: free_address() };
+    vault.serve_with(&["--activation-rate", "0", &format!("--activation-listen={}", listener.address)]);
     let session = vault.admin_session();
     let id = session.save(&small("crew/one", 1));
     let integration = Integration::make(&vault, "crew", &["crew/*"]);
@@ -104,7 +104,7 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
         ("show", &|| drop(session.show(&id).expect(200))),
         ("replace", &|| drop(session.replace(&id, &small("crew/one", 3), false).expect(201))),
         ("delete", &|| drop(session.delete(&deleted.lock().unwrap().pop().unwrap()).expect(204))),
-        ("activate", &|| drop(integration.activate(&activation_listener.client(), "crew/one").expect(201))),
+        ("activate", &|| drop(integration.activate(&listener.client(), "crew/one").expect(201))),
     ];
     for (name, operation) in operations {
         let reached = reached(&cluster, operation);

@@ -28,7 +28,6 @@ mod backup;
 mod batch_job;
 mod canary;
 mod citus;
-mod citus_cost;
 mod citus_crowd;
 mod citus_phases;
 mod cli;
