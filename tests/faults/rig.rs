@@ -34,7 +34,7 @@ pub(crate) struct Rig<'a> {
     pub(crate) server: Option<Server>,
     /// The address of the first server.
     pub(crate) address: SocketAddr,
-    activation_listener: ActivationListener,
+    listener: ActivationListener,
     integration: Integration,
     pub(crate) workers: Workers,
     /// The token of the workers.
@@ -75,7 +75,7 @@ impl<'a> Rig<'a> {
 
     /// Starts the server of a vault that is already set up. Servers use the database at `url`, if it is given.
     pub(crate) fn served(ground: &Ground<'a>, vault: Vault, url: Option<String>) -> Self {
-        let (address, activation_listener) = (free_address(), ActivationListener { address: free_address() });
+        let (address, listener) = (free_address(), ActivationListener { address: free_address() });
         let admin = vault.admin();
         let logins = LoginClient::new(&vault);
         let integration = Integration::make(&vault, "checker", &["worker/*"]);
@@ -85,7 +85,7 @@ impl<'a> Rig<'a> {
             url,
             server: None,
             address,
-            activation_listener,
+            listener,
             integration,
             workers: Workers { writers: Vec::new(), logins, sharers: Vec::new(), shared: None, patience: None },
             token: String::new(),
@@ -109,7 +109,7 @@ impl<'a> Rig<'a> {
         let seed = self.ground.options.seed;
         let integration = Integration::make(&self.vault, "sharer", &["worker/shared"]);
         self.workers.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
-        self.workers.shared = Some(Shared::new(&self.token, integration, self.activation_listener.client()));
+        self.workers.shared = Some(Shared::new(&self.token, integration, self.listener.client()));
         let client = self.client();
         self.share_again(&client);
         self
@@ -166,7 +166,7 @@ impl<'a> Rig<'a> {
             None => self.vault.on_this(command, &["serve"]),
         };
         command.args(["--login-rate", "0"]);
-        command.arg(format!("--activation-listen={}", self.activation_listener.address));
+        command.arg(format!("--activation-listen={}", self.listener.address));
         command
     }
 
@@ -263,7 +263,7 @@ impl<'a> Rig<'a> {
     /// Requests an activation of the first client's namespace.
     pub(crate) fn try_activation(&self) -> Result<Answer, String> {
         let body = serde_json::json!({"namespace": self.workers.writers[0].namespace()});
-        let client = self.activation_listener.client();
+        let client = self.listener.client();
         let call = client.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
         call.try_send().map_err(|error| error.to_string())
     }
@@ -387,7 +387,7 @@ impl<'a> Rig<'a> {
     /// and the audit log with `doctor --deep`. For the embedded file, also makes a backup, which checks the copied
     /// data.
     pub(crate) fn check_deeply(&mut self) {
-        let client = self.activation_listener.client();
+        let client = self.listener.client();
         for worker in &self.workers.writers {
             let expected = worker.expected();
             if expected.is_empty() {
@@ -474,10 +474,9 @@ impl<'a> Rig<'a> {
                     return Err(format!("{item} was listed, and {data} was saved"));
                 }
             }
-            let activation_listener = self.activation_listener.client();
+            let listener = self.listener.client();
             let body = serde_json::json!({"namespace": worker.namespace()});
-            let call =
-                activation_listener.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
+            let call = listener.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
             let Some(answer) = call.try_send().ok().filter(|answer| answer.status == 201) else {
                 all &= expected.is_empty();
                 continue;

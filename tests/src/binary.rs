@@ -98,6 +98,27 @@ impl Run {
         self
     }
 
+    /// Asserts that standard error contains this text.
+    #[track_caller]
+    pub fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "{text:?} is missing: {self:?}");
+        self
+    }
+
+    /// Asserts that standard error does not contain this text.
+    #[track_caller]
+    pub fn omits(self, text: &str) -> Self {
+        assert!(!self.stderr.contains(text), "{text:?} is there: {self:?}");
+        self
+    }
+
+    /// Asserts that standard output contains this text.
+    #[track_caller]
+    pub fn prints(self, text: &str) -> Self {
+        assert!(self.stdout.contains(text), "{text:?} is missing: {self:?}");
+        self
+    }
+
     /// Parses the JSON document on standard output.
     #[track_caller]
     pub fn json(&self) -> Value {

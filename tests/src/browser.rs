@@ -145,8 +145,9 @@ impl Browser {
 
     /// Opens a URL.
     #[track_caller]
-    pub fn go(&self, url: &str) {
+    pub fn go(&self, url: &str) -> &Self {
         self.command("POST", "/url", &json!({"url": url})).unwrap();
+        self
     }
 
     /// Returns the handle of the tab that commands are sent to.
@@ -204,8 +205,9 @@ impl Browser {
 
     /// Waits until this text is visible.
     #[track_caller]
-    pub fn see(&self, text: &str) {
+    pub fn see(&self, text: &str) -> &Self {
         self.until(text, SEEN, &[json!(text)]);
+        self
     }
 
     /// Returns the control with this label.
@@ -217,7 +219,7 @@ impl Browser {
 
     /// Replaces the text of the field with this label.
     #[track_caller]
-    pub fn fill(&self, label: &str, text: &str) {
+    pub fn fill(&self, label: &str, text: &str) -> &Self {
         // If the page redraws concurrently, the label belongs to another field.
         for last in [false, false, false, true] {
             let control = self.control(label);
@@ -228,36 +230,40 @@ impl Browser {
                 Err(error) if !last && error.contains("stale element reference") => {}
                 filled => {
                     filled.unwrap();
-                    return;
+                    break;
                 }
             }
         }
+        self
     }
 
     /// Selects the option with this value in the field with this label, with the events of a user's selection.
     #[track_caller]
-    pub fn choose(&self, label: &str, value: &str) {
+    pub fn choose(&self, label: &str, value: &str) -> &Self {
         let script = "const [control, value] = arguments; control.value = value; \
             for (const name of ['input', 'change']) control.dispatchEvent(new Event(name, { bubbles: true }));";
         let control = json!({ELEMENT: self.control(label)});
         self.script(script, &[control, json!(value)]);
+        self
     }
 
     /// Toggles the checkbox with this label.
     #[track_caller]
-    pub fn tick(&self, label: &str) {
+    pub fn tick(&self, label: &str) -> &Self {
         let control = self.control(label);
         self.command("POST", &format!("/element/{control}/click"), &json!({})).unwrap();
+        self
     }
 
     /// Pastes a text into the field with this label.
     #[track_caller]
-    pub fn paste(&self, label: &str, text: &str) {
+    pub fn paste(&self, label: &str, text: &str) -> &Self {
         let script = "const [control, text] = arguments; control.focus(); \
             control.setRangeText(text, control.selectionStart, control.selectionEnd, 'end'); \
             control.dispatchEvent(new InputEvent('input', {bubbles: true, inputType: 'insertFromPaste'}));";
         let control = json!({ELEMENT: self.control(label)});
         self.script(script, &[control, json!(text)]);
+        self
     }
 
     /// Selects a file in the input with this name.
@@ -288,14 +294,14 @@ impl Browser {
 
     /// Presses the button, or follows the link, with this name.
     #[track_caller]
-    pub fn press(&self, name: &str) {
+    pub fn press(&self, name: &str) -> &Self {
         let began = Instant::now();
         loop {
             let button = self.until(&format!("button {name}"), BY_NAME, &[json!(name)]);
             let button = button[ELEMENT].as_str().unwrap();
             // The element may be replaced or move between the two commands.
             match self.command("POST", &format!("/element/{button}/click"), &json!({})) {
-                Ok(_) => return,
+                Ok(_) => return self,
                 Err(error) => assert!(began.elapsed() < LIMIT, "{name}: {error}"),
             }
         }
@@ -303,24 +309,25 @@ impl Browser {
 
     /// Types into the focused element.
     #[track_caller]
-    pub fn keys(&self, text: &str) {
+    pub fn keys(&self, text: &str) -> &Self {
         let presses = text.chars().map(|key| key.to_string());
         let actions: Vec<_> = presses
             .flat_map(|key| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})])
             .collect();
         let actions = json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]});
         self.command("POST", "/actions", &actions).unwrap();
+        self
     }
 
     /// Presses a key.
     #[track_caller]
-    pub fn key(&self, key: Key) {
-        self.keys(key.code());
+    pub fn key(&self, key: Key) -> &Self {
+        self.keys(key.code())
     }
 
     /// Presses the Tab key until the control with this name has the focus, which must be visible.
     #[track_caller]
-    pub fn tab_to(&self, name: &str) {
+    pub fn tab_to(&self, name: &str) -> &Self {
         let script = "const focused = document.activeElement; const outline = getComputedStyle(focused); \
             const name = focused.getAttribute('aria-label') ?? focused.labels?.[0]?.firstChild.textContent \
             ?? focused.textContent; \
@@ -331,7 +338,7 @@ impl Browser {
             let focused = self.script(script, &[]);
             if focused[0] == name {
                 assert_eq!(focused[1], true, "the focus on {name} cannot be seen");
-                return;
+                return self;
             }
             passed.push(focused[0].clone());
         }

@@ -53,7 +53,8 @@ impl Desk {
 
     /// Lets `command`, which runs the binary, run in the home directory.
     pub fn at_home(&self, mut command: Command, arguments: &[&str]) -> Command {
-        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").current_dir(&self.home).args(arguments);
+        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").env_remove("XDG_RUNTIME_DIR");
+        command.current_dir(&self.home).args(arguments);
         command
     }
 

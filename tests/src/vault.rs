@@ -181,6 +181,18 @@ impl Vault {
         self.run(&[arguments, &["--json"]].concat()).done().json()
     }
 
+    /// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
+    pub fn quickstart(&self, arguments: &[&str]) -> (Server, String) {
+        self.quickstart_by(self.command(&[&["quickstart"], arguments].concat()))
+    }
+
+    /// Runs this `quickstart` command until it is ready.
+    pub fn quickstart_by(&self, command: Command) -> (Server, String) {
+        let output = self.scratch("output");
+        let server = Server::start(command, &output, &self.scratch("log"));
+        (server, std::fs::read_to_string(output).unwrap())
+    }
+
     /// Returns the `serve` command for this vault, without listener addresses.
     pub fn serve_command(&self) -> Command {
         let mut command = self.command(&["serve"]);
@@ -192,14 +204,6 @@ impl Vault {
     pub fn serve(&mut self) {
         assert!(self.server.is_none(), "it has a server");
         self.server = Some(self.replica());
-    }
-
-    /// Starts the server with its public listener at `address`.
-    pub fn serve_at(&mut self, address: SocketAddr) {
-        assert!(self.server.is_none(), "it has a server");
-        let mut server = Server::spawn_at(address, self.serve_command(), &self.scratch("output"), &self.scratch("log"));
-        server.wait_until_ready();
-        self.server = Some(server);
     }
 
     /// Starts the server with these flags, which later ones get too.

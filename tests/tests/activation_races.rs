@@ -28,9 +28,9 @@ impl Replicas {
         vault.serve_with(&[&["--activation-rate=0"], flags].concat());
         let activation_listeners: Vec<ActivationListener> =
             (0..REPLICAS).map(|_| ActivationListener { address: free_address() }).collect();
-        let servers = activation_listeners.iter().enumerate().map(|(number, activation_listener)| {
+        let servers = activation_listeners.iter().enumerate().map(|(number, listener)| {
             let mut command = vault.serve_command();
-            command.arg(format!("--activation-listen={}", activation_listener.address));
+            command.arg(format!("--activation-listen={}", listener.address));
             Server::start(command, &vault.scratch(&format!("out-{number}")), &vault.scratch("log"))
         });
         let servers = servers.collect();

@@ -15,7 +15,7 @@ use vault_tests::{ActivationListener, Database, Integration, Vault};
 /// Creates a namespace with one credential of every type, their secrets, and an integration for them.
 fn set(flags: &[&str]) -> (Vault, ActivationListener, Integration, Canaries) {
     let flags = [&["--log-level=debug", "--activation-rate=0"], flags].concat();
-    let (vault, activation_listener) = ActivationListener::open_with(Database::Postgres, &flags);
+    let (vault, listener) = ActivationListener::open_with(Database::Postgres, &flags);
     let session = vault.admin_session();
     let mut canaries = Canaries::new();
     for mut sample in every_type() {
@@ -28,7 +28,7 @@ fn set(flags: &[&str]) -> (Vault, ActivationListener, Integration, Canaries) {
     let integration = Integration::make(&vault, "import", &["imports"]);
     canaries.add("the token", &integration.token);
     canaries.add("the session", &session.token);
-    (vault, activation_listener, integration, canaries)
+    (vault, listener, integration, canaries)
 }
 
 #[track_caller]
@@ -39,8 +39,8 @@ fn assert_none_in(canaries: &Canaries, place: &str, text: impl AsRef<[u8]>) {
 
 #[test]
 fn activation_writes_no_secret() {
-    let (vault, activation_listener, integration, canaries) = set(&[]);
-    let client = activation_listener.client();
+    let (vault, listener, integration, canaries) = set(&[]);
+    let client = listener.client();
     let mut responses = Vec::new();
     integration.activate(&client, "imports").expect(201);
     responses.push(integration.check(&client, "imports", &["list", "read", "write"]).expect(200));
@@ -58,7 +58,7 @@ fn activation_writes_no_secret() {
     }
     vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();
     assert_none_in(&canaries, "a refusal", integration.activate(&client, "imports").problem("frozen").body);
-    let run = integration.run(activation_listener, &["exec", "--namespace", "imports", "--", "true"]).not_run();
+    let run = integration.run(listener, &["exec", "--namespace", "imports", "--", "true"]).not_run();
     assert_none_in(&canaries, "a command's refusal", run.stderr);
 
     let log = vault.log();
@@ -87,11 +87,11 @@ struct Job {
 
 impl Job {
     /// Starts the run. The shell runs `before` first.
-    fn start(integration: &Integration, activation_listener: ActivationListener, places: &Path, before: &str) -> Self {
+    fn start(integration: &Integration, listener: ActivationListener, places: &Path, before: &str) -> Self {
         let script =
             format!(r#"{before}printf '%s %s\n' $$ "$GOOGLE_APPLICATION_CREDENTIALS"; exec tail -f /dev/null"#);
         let arguments = ["exec", "--namespace", "imports", "--type", "gcs", "--", "sh", "-c", &script];
-        let mut command = integration.command(activation_listener, &arguments);
+        let mut command = integration.command(listener, &arguments);
         command.env("XDG_RUNTIME_DIR", places).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
@@ -125,17 +125,17 @@ impl Job {
 
 #[test]
 fn no_secret_remains_after_command_ends() {
-    let (vault, activation_listener, integration, canaries) = set(&[]);
+    let (vault, listener, integration, canaries) = set(&[]);
     let places = vault.scratch("places");
     fs::create_dir(&places).unwrap();
     fs::set_permissions(&places, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let left = || fs::read_dir(&places).unwrap().count();
-    let client = activation_listener.client();
+    let client = listener.client();
 
     for (to_command, signal, status) in
         [(true, "KILL", 137), (true, "TERM", 143), (false, "TERM", 143), (false, "INT", 130)]
     {
-        let mut job = Job::start(&integration, activation_listener, &places, "");
+        let mut job = Job::start(&integration, listener, &places, "");
         for place in ["environ", "cmdline"] {
             let of_ours = fs::read(format!("/proc/{}/{place}", job.child.id())).unwrap();
             assert_none_in(&canaries, place, of_ours);
@@ -154,16 +154,15 @@ fn no_secret_remains_after_command_ends() {
 
     // If `exec` is killed, the command is stopped. If it continues, it keeps its file, and a run after its exit removes
     // it.
-    let mut job = Job::start(&integration, activation_listener, &places, "");
+    let mut job = Job::start(&integration, listener, &places, "");
     Job::signal(job.child.id(), "KILL");
     assert_eq!(job.end(), None);
     job.command_has_ended();
-    let mut job = Job::start(&integration, activation_listener, &places, "trap '' TERM; ");
+    let mut job = Job::start(&integration, listener, &places, "trap '' TERM; ");
     Job::signal(job.child.id(), "KILL");
     assert_eq!(job.end(), None);
     let next = || {
-        let mut next =
-            integration.command(activation_listener, &["exec", "--namespace", "imports", "--type", "s3", "--", "true"]);
+        let mut next = integration.command(listener, &["exec", "--namespace", "imports", "--type", "s3", "--", "true"]);
         binary::Run::of(next.env("XDG_RUNTIME_DIR", &places)).done();
     };
     next();

@@ -26,7 +26,7 @@ fn a58_responses_disclose_no_software() {
         client.get("/nonsense").send(),
         client.request("PATCH", "/v1/login").send(),
         client.request("POST", "/v1/login").json_text("{").send(),
-        session.call("GET", "/v1/organization-vault?cursor=AAAA").send(),
+        session.get("/organization-vault?cursor=AAAA"),
     ] {
         texts.push(format!("{:?}{}", answer.headers, answer.text()));
     }

@@ -72,10 +72,10 @@ fn a91_command_like_input_is_text(database: Database) {
     for command in COMMANDS {
         let encoded: String = command.bytes().map(|byte| format!("%{byte:02x}")).collect();
         for name in ["namespace", "type", "limit", "cursor", "sort", "order", "filter"] {
-            let answer = session.call("GET", &format!("/v1/organization-vault?{name}={encoded}")).send();
+            let answer = session.get(&format!("/organization-vault?{name}={encoded}"));
             assert!(matches!(answer.status, 400 | 422), "{name}={command}: {}", answer.status);
         }
-        let answer = session.call("DELETE", &format!("/v1/organization-vault/{encoded}")).send();
+        let answer = session.remove(&format!("/organization-vault/{encoded}"));
         answer.problem("not-found");
         let body = json!({"email": format!("{command}@example.com"), "password": command, "passcode": command});
         vault.client().log_in(&body).problem("invalid-login");

@@ -21,7 +21,7 @@ const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Act
 /// A vault with one credential, and an integration that may use it.
 struct Job {
     vault: Vault,
-    activation_listener: ActivationListener,
+    listener: ActivationListener,
     client: Client,
     integration: Integration,
 }
@@ -29,13 +29,13 @@ struct Job {
 impl Job {
     /// Creates a vault whose server gets these flags, with this credential.
     fn with(flags: &[&str], kind: &str, data: &Value) -> Self {
-        let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, flags);
+        let (vault, listener) = ActivationListener::open_with(Database::Sqlite, flags);
         let session = vault.admin_session();
         session.save(&json!({"type": kind, "namespace": NAMESPACE, "data": data}));
         let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
         fs::create_dir(vault.scratch("job")).unwrap();
         fs::create_dir(vault.scratch("private")).unwrap();
-        Self { client: activation_listener.client(), vault, activation_listener, integration }
+        Self { client: listener.client(), vault, listener, integration }
     }
 
     /// Returns a file of the job.
@@ -45,7 +45,7 @@ impl Job {
 
     /// Returns `orgvault exec` with these flags for a shell script, in a separate directory.
     fn command(&self, flags: &[&str], script: &str) -> Command {
-        let mut command = self.integration.command(self.activation_listener, &["exec", "--namespace", NAMESPACE]);
+        let mut command = self.integration.command(self.listener, &["exec", "--namespace", NAMESPACE]);
         command.args(flags).args(["--", "sh", "-euc", script]);
         command.current_dir(self.vault.scratch("job"));
         // Without the settings of the user who runs the test: profiles, configuration files and metadata services.
@@ -114,7 +114,7 @@ fn aws_cli_copies_from_bucket() {
         orgvault.display()
     );
     fs::write(job.file("config"), process).unwrap();
-    let mut aws = job.integration.command(job.activation_listener, &[]);
+    let mut aws = job.integration.command(job.listener, &[]);
     aws = {
         let mut plain = Command::new(find_tool("aws"));
         plain.envs(aws.get_envs().filter_map(|(name, value)| Some((name, value?))));

@@ -110,7 +110,7 @@ impl Secrets {
 fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answer> {
     let client = session.client();
     let mut answers = Vec::new();
-    let read = |text: &str| session.call("POST", "/v1/organization-vault/read").json(&json!({"text": text})).send();
+    let read = |text: &str| session.post("/organization-vault/read", &json!({"text": text}));
     for body in secrets.bodies() {
         read(&body["data"].to_string()).expect(200); // returns the secrets to their sender
         answers.push(read(&format!("AWS_ACCESS_KEY_ID=k\nendpoint=/{}", body["data"])).expect(200));
@@ -122,7 +122,7 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
             session.promote(&id, 2),
             session.replace(&id, &body, false),
         ]);
-        answers.push(session.call("GET", &format!("/v1/organization-vault/{id}/versions")).send());
+        answers.push(session.get(&format!("/organization-vault/{id}/versions")));
         answers.push(session.replace(
             &id,
             &json!({"data": {"secret": body["data"], "secrets": body.to_string()}}),
@@ -163,17 +163,14 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
         answers.push(session.try_save(&flawed));
         flawed[secret] = json!(1);
         answers.push(session.try_save(&flawed));
-        for target in [
-            "organization-vault?namespace=",
-            "organization-vault?cursor=",
-            "organization-vault?",
-            "organization-vault/",
-            "nonsense/",
-            "login?password=",
-        ] {
-            answers.push(session.call("GET", &format!("/v1/{target}{}", escaped(secret))).send());
+        for target in
+            "organization-vault?namespace= organization-vault?cursor= organization-vault? organization-vault/ \
+            nonsense/ login?password="
+                .split(' ')
+        {
+            answers.push(session.get(&format!("/{target}{}", escaped(secret))));
         }
-        answers.push(session.call("DELETE", &format!("/v1/organization-vault/{}", escaped(secret))).send());
+        answers.push(session.remove(&format!("/organization-vault/{}", escaped(secret))));
         answers.push(client.get("/v1/organization-vault").bearer(&escaped(secret)).send());
     }
     for body in [&secrets.bodies()[3], &secrets.bodies()[0]] {
@@ -196,29 +193,29 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
 }
 
 /// Activates every credential, then sends failing requests. Returns the responses that must not contain secrets.
-fn use_activation_listener(integration: &Integration, activation_listener: &Client, public: &Client) -> Vec<Answer> {
+fn use_activation_listener(integration: &Integration, listener: &Client, public: &Client) -> Vec<Answer> {
     let token = &integration.token;
     let mut answers = vec![
-        integration.activate(activation_listener, "elsewhere"),
-        integration.activate(activation_listener, "canary/empty"),
-        integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "vend": token})),
-        integration.activate_with(activation_listener, &json!({"namespace": token})),
-        integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "purpose": [token]})),
+        integration.activate(listener, "elsewhere"),
+        integration.activate(listener, "canary/empty"),
+        integration.activate_with(listener, &json!({"namespace": "canary/s3", "vend": token})),
+        integration.activate_with(listener, &json!({"namespace": token})),
+        integration.activate_with(listener, &json!({"namespace": "canary/s3", "purpose": [token]})),
         integration.activate(public, "canary/s3"),
         public.get("/v1/organization-vault").bearer(token).send(),
-        activation_listener.get(&format!("/v1/activations?token={token}")).send(),
-        activation_listener.get("/v1/activations").bearer(&token.to_uppercase()).send(),
+        listener.get(&format!("/v1/activations?token={token}")).send(),
+        listener.get("/v1/activations").bearer(&token.to_uppercase()).send(),
     ];
     for namespace in ["canary/s3", "canary/azure", "canary/gcs", "canary/link"] {
-        let opened = integration.activate(activation_listener, namespace).expect(201).json();
+        let opened = integration.activate(listener, namespace).expect(201).json();
         assert!(!opened["credentials"].as_array().unwrap().is_empty());
     }
     // Neither connects to a provider: one has no role, the other is a blocked address. The proxy refuses the link.
-    answers.push(integration.activate_with(activation_listener, &json!({"namespace": "canary/s3", "vend": "short"})));
+    answers.push(integration.activate_with(listener, &json!({"namespace": "canary/s3", "vend": "short"})));
     for namespace in ["canary/inside", "canary/link"] {
-        answers.push(integration.check(activation_listener, namespace, &["list", "read", "write"]).expect(200));
+        answers.push(integration.check(listener, namespace, &["list", "read", "write"]).expect(200));
     }
-    answers.push(activation_listener.get("/v1/activations").bearer(token).send().expect(200));
+    answers.push(listener.get("/v1/activations").bearer(token).send().expect(200));
     answers
 }
 
@@ -226,8 +223,8 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     // A separate PostgreSQL server that logs every statement with its parameters.
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
-    let activation_listener = ActivationListener { address: free_address() };
-    let listen = format!("--activation-listen={}", activation_listener.address);
+    let listener = ActivationListener { address: free_address() };
+    let listen = format!("--activation-listen={}", listener.address);
     let secrets = Secrets::new(&format!("{:x}", std::process::id()));
     let proxy = TestProxy::start();
     proxy.require("Basic other");
@@ -274,7 +271,7 @@ fn a72_no_secret_remains_anywhere(database: Database) {
     session.try_save(&inside).expect(201);
     let integration = Integration::make(&vault, "canary", &["canary/*"]);
     canaries.add("the integration's token", &integration.token);
-    for answer in use_activation_listener(&integration, &activation_listener.client(), &vault.client()) {
+    for answer in use_activation_listener(&integration, &listener.client(), &vault.client()) {
         check_answer(&canaries, &answer);
     }
     assert!(proxy.tunnels().iter().any(|tunnel| tunnel.fields.contains_key("proxy-authorization")));
@@ -337,26 +334,26 @@ fn a72_no_token_or_key_of_keyless_access_is_left_anywhere(database: Database) {
         }
     }
 
-    let activation_listener = keyless.listener.client();
+    let listener = keyless.listener.client();
     let session = keyless.vault.admin_session();
     let integration = Integration::make(&keyless.vault, "canary", &["canary/*"]);
     let (mut answers, mut activations) = (Vec::new(), Vec::new());
     for kind in KeylessType::ALL {
         let namespace = format!("canary/{}", kind.provider);
         let saved = session.save(&json!({"type": kind.name, "namespace": namespace, "data": kind.data("nightly")}));
-        let trust = session.call("GET", &format!("/v1/organization-vault/{saved}/trust")).send().expect(200);
-        answers.push(integration.activate(&activation_listener, &namespace).expect(409));
-        answers.push(integration.check(&activation_listener, &namespace, &["list"]).expect(200));
+        let trust = session.get(&format!("/organization-vault/{saved}/trust")).expect(200);
+        answers.push(integration.activate(&listener, &namespace).expect(409));
+        answers.push(integration.check(&listener, &namespace, &["list"]).expect(200));
         keyless.providers.trust(&kind.identity("nightly"), trust.json()["subject"].as_str().unwrap());
         for vend in ["raw", "short"] {
             let body = json!({"namespace": namespace, "vend": vend});
-            let activated = integration.activate_with(&activation_listener, &body).expect(201);
+            let activated = integration.activate_with(&listener, &body).expect(201);
             if let Some(signature) = activated.json()["credentials"][0]["data"]["sas_token"].as_str() {
                 issued.add("the signature", signature.rsplit_once("sig=").unwrap().1);
             }
             activations.push(activated);
         }
-        answers.push(integration.check(&activation_listener, &namespace, &["list"]).expect(200));
+        answers.push(integration.check(&listener, &namespace, &["list"]).expect(200));
         answers.extend([trust, session.show(&saved)]);
     }
     keyless.add_key("accepted/3072");
@@ -368,8 +365,8 @@ fn a72_no_token_or_key_of_keyless_access_is_left_anywhere(database: Database) {
         keyless.vault.server().admin_client().get("/metrics").send().expect(200).text(),
     ];
     keyless.providers.expire_key_sets();
-    activations.push(integration.activate(&activation_listener, "canary/s3").expect(201));
-    answers.push(activation_listener.get("/v1/activations").bearer(&integration.token).send().expect(200));
+    activations.push(integration.activate(&listener, "canary/s3").expect(201));
+    answers.push(listener.get("/v1/activations").bearer(&integration.token).send().expect(200));
     let requests = keyless.providers.requests();
     assert!(requests.len() > 20, "{}", requests.len());
     for request in &requests {

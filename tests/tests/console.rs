@@ -26,6 +26,15 @@ struct Stage {
     browser: Browser,
 }
 
+/// A stage is used as its browser.
+impl std::ops::Deref for Stage {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        &self.browser
+    }
+}
+
 impl Stage {
     fn start() -> Self {
         Self::start_with(&[])
@@ -40,6 +49,18 @@ impl Stage {
         format!("http://{}/{place}", self.vault.address())
     }
 
+    /// Starts a vault, and signs in a new user with this role. Also returns a session of the same account over HTTP.
+    fn signed_in(role: &str) -> (Self, Session) {
+        let (stage, _, session) = Self::signed_in_as(role);
+        (stage, session)
+    }
+
+    fn signed_in_as(role: &str) -> (Self, Account, Session) {
+        let stage = Self::start();
+        let (account, session) = stage.sign_in(role);
+        (stage, account, session)
+    }
+
     /// Signs in a new user with this role. Also returns a session of the same account over HTTP.
     fn sign_in(&self, role: &str) -> (Account, Session) {
         let account = self.vault.account("Acme", role);
@@ -51,16 +72,14 @@ impl Stage {
 
     fn sign_in_as(&self, account: &Account) {
         let browser = &self.browser;
-        browser.fill("E-mail", &account.email);
-        browser.fill("Password", &account.password);
-        browser.fill("Passcode", &account.recovery_code());
-        browser.press("Sign in");
-        browser.see("Find");
+        browser.fill("E-mail", &account.email).fill("Password", &account.password);
+        browser.fill("Passcode", &account.recovery_code()).press("Sign in").see("Find");
     }
 
     /// Navigates to a page of the console.
-    fn visit(&self, place: &str) {
+    fn visit(&self, place: &str) -> &Browser {
         self.browser.script("location.hash = arguments[0]", &[json!(place)]);
+        &self.browser
     }
 }
 
@@ -99,15 +118,11 @@ fn invited_person_enrols_from_the_link_and_signs_in() {
     for text in ["grace@example.com", "Acme", "an operator", "in 3 days"] {
         browser.see(text);
     }
-    browser.fill("New password", "short");
-    browser.fill("New password again", "shorter");
-    browser.press("Continue");
+    browser.fill("New password", "short").fill("New password again", "shorter").press("Continue");
     assert!(browser.refusal("New password").contains("rules"));
     assert!(browser.refusal("New password again").contains("differ"));
     for (password, refused) in [("password", true), (PASSWORD, false)] {
-        browser.fill("New password", password);
-        browser.fill("New password again", password);
-        browser.press("Continue");
+        browser.fill("New password", password).fill("New password again", password).press("Continue");
         if refused {
             assert!(browser.refusal("New password").contains("common"));
         }
@@ -126,29 +141,19 @@ fn invited_person_enrols_from_the_link_and_signs_in() {
     let read = Run::of(&mut reader).done().stdout;
     assert!(read.starts_with("otpauth://totp/") && read.contains(secret.as_str().unwrap()), "{read}");
 
-    browser.fill("Passcode", "000000");
-    browser.press("Finish");
-    browser.see("Enter the six digits shown now.");
+    browser.fill("Passcode", "000000").press("Finish").see("Enter the six digits shown now.");
     let authenticator = Authenticator::new(secret.as_str().unwrap());
     let used = authenticator.code(current_step());
-    browser.fill("Passcode", &used);
-    browser.press("Finish");
-    browser.see("grace@example.com is enrolled");
+    browser.fill("Passcode", &used).press("Finish").see("grace@example.com is enrolled");
     // Address and password are known. Each passcode works once.
-    browser.fill("Next passcode", &used);
-    browser.press("Sign in");
-    browser.see("Wait until the app shows another passcode");
-    browser.fill("Next passcode", codes[0].as_str().unwrap());
-    browser.press("Sign in");
-    browser.see("Three steps to the first job");
+    browser.fill("Next passcode", &used).press("Sign in").see("Wait until the app shows another passcode");
+    browser.fill("Next passcode", codes[0].as_str().unwrap()).press("Sign in").see("Three steps to the first job");
     assert!(!browser.text().contains("Not saved yet"));
     browser.see("Acme");
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
 
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.see("You are signed out.");
+    sign_out(browser).see("You are signed out.");
     let sessions = vault.account("Acme", "viewer").log_in(&vault.client());
     assert!(sessions.is_live());
 }
@@ -157,18 +162,12 @@ fn invited_person_enrols_from_the_link_and_signs_in() {
 fn wrong_password_is_reported_and_input_is_kept() {
     let stage = Stage::start();
     let (browser, account) = (&stage.browser, stage.vault.account("Acme", "viewer"));
-    browser.go(&stage.url(""));
-    browser.press("Sign in");
+    browser.go(&stage.url("")).press("Sign in");
     assert_eq!(browser.refusal("E-mail"), "Enter the e-mail.");
-    browser.fill("E-mail", &account.email);
-    browser.fill("Password", "not the password");
-    browser.fill("Passcode", &account.recovery_code());
-    browser.press("Sign in");
-    browser.see("Wrong e-mail, password or passcode");
+    browser.fill("E-mail", &account.email).fill("Password", "not the password");
+    browser.fill("Passcode", &account.recovery_code()).press("Sign in").see("Wrong e-mail, password or passcode");
     assert_eq!(browser.value("E-mail"), account.email);
-    browser.fill("Password", &account.password);
-    browser.press("Sign in");
-    browser.see("Find");
+    browser.fill("Password", &account.password).press("Sign in").see("Find");
     // The token is only in memory.
     let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
     let kept = browser.script(kept, &[]).as_str().unwrap().to_owned();
@@ -212,9 +211,7 @@ fn scripts_and_styles_are_formatted() {
 
 #[test]
 fn pasted_examples_fill_form_of_each_type() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     let profile =
         "[nightly]\naws_access_key_id = EXAMPLE-KEY-ID\naws_secret_access_key = 'a/secret+of=aws'\nregion=eu-central-1";
     let azure = json!({"appId": "11111111-2222-4333-8444-555555555555", "displayName": "nightly",
@@ -229,11 +226,10 @@ fn pasted_examples_fill_form_of_each_type() {
         ("link", &[link], None),
     ];
     for (name, pasted, bucket) in cases {
-        stage.visit("#/credentials/new");
-        browser.see("Paste a key, profile, connection string or link");
+        stage.visit("#/credentials/new").see("Paste a key, profile, connection string or link");
         for text in pasted {
-            browser.paste("Paste a key, profile, connection string or link", text);
-            browser.until(
+            stage.paste("Paste a key, profile, connection string or link", text);
+            stage.until(
                 "an empty box again",
                 "return [...document.querySelectorAll('.paste textarea')][0].value === ''",
                 &[],
@@ -242,20 +238,18 @@ fn pasted_examples_fill_form_of_each_type() {
         if name == "gcs" {
             let file = stage.vault.scratch("key.json");
             fs::write(&file, samples::gcs().request["data"]["service_account_key"].to_string()).unwrap();
-            browser.choose_file("Choose a file to fill the form", &file);
-            browser.see("✓ Google Cloud Storage: 1 field filled.");
+            stage.choose_file("Choose a file to fill the form", &file);
+            stage.see("✓ Google Cloud Storage: 1 field filled.");
             // The key is identified, and its text is not shown.
-            browser.see("✓ Key of ");
+            stage.see("✓ Key of ");
             let shown = "return document.querySelector('[name=\"data.service_account_key\"]').checkVisibility()";
-            assert_eq!(browser.script(shown, &[]), false);
+            assert_eq!(stage.script(shown, &[]), false);
         }
         if let Some(bucket) = bucket {
-            browser.fill("Bucket", bucket);
+            stage.fill("Bucket", bucket);
         }
-        browser.fill("Namespace", &format!("pasted/{name}"));
-        browser.tick(CHECK);
-        browser.press("Save");
-        browser.see("Its secrets are encrypted and are never shown again.");
+        stage.fill("Namespace", &format!("pasted/{name}")).tick(CHECK).press("Save");
+        stage.see("Its secrets are encrypted and are never shown again.");
     }
     let saved = session.list();
     let found = |name: &str| saved.iter().find(|item| item["namespace"] == format!("pasted/{name}")).unwrap();
@@ -269,29 +263,20 @@ fn pasted_examples_fill_form_of_each_type() {
     let data = json!({"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "a/secret+of=aws", "bucket": "nightly-imports", "region": "eu-central-1"});
     let path = format!("/v1/organization-vault/{}/match", found("aws")["id"].as_str().unwrap());
     assert_eq!(session.call("POST", &path).json(&json!({"data": data})).send().expect(200).json()["same"], true);
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn several_pasted_keys_are_saved_together() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
-    stage.visit("#/credentials/new");
-    browser.see("Fill in by hand");
+    let (stage, session) = Stage::signed_in("editor");
+    stage.visit("#/credentials/new").see("Fill in by hand");
     let profiles = "[imports]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[exports]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b\nregion=eu-central-1";
-    browser.paste("Paste a key, profile, connection string or link", profiles);
-    browser.press("Save all 2");
-    browser.press("Save all");
+    stage.paste("Paste a key, profile, connection string or link", profiles).press("Save all 2").press("Save all");
     let [imports, exports] = ["“imports”, S3 bucket, …IRST", "“exports”, S3 bucket, …COND"];
-    assert_eq!(browser.refusal(&format!("Bucket of {imports}")), format!("Enter the bucket of {imports}."));
-    browser.fill(&format!("Bucket of {imports}"), "in");
-    browser.fill(&format!("Bucket of {exports}"), "out");
-    browser.fill(&format!("Namespace of {exports}"), "exports/nightly");
-    browser.press("Save all");
-    browser.see("2 done, 0 refused.");
-    browser.press("Close");
-    browser.see("2 credentials");
+    assert_eq!(stage.refusal(&format!("Bucket of {imports}")), format!("Enter the bucket of {imports}."));
+    stage.fill(&format!("Bucket of {imports}"), "in").fill(&format!("Bucket of {exports}"), "out");
+    stage.fill(&format!("Namespace of {exports}"), "exports/nightly").press("Save all").see("2 done, 0 refused.");
+    stage.press("Close").see("2 credentials");
     let saved = session.list();
     let found = |name: &str| saved.iter().find(|item| item["namespace"] == name).unwrap()["information"].clone();
     assert_eq!(found("imports")["bucket"], "in");
@@ -299,7 +284,7 @@ fn several_pasted_keys_are_saved_together() {
         (&found("exports/nightly")["bucket"], &found("exports/nightly")["region"]),
         (&json!("out"), &json!("eu-central-1"))
     );
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 /// A secret is never put into another field, and an address is never dropped.
@@ -307,9 +292,7 @@ fn several_pasted_keys_are_saved_together() {
 fn pasted_text_fills_named_fields() {
     let stage = Stage::start();
     stage.sign_in("editor");
-    let browser = &stage.browser;
-    let values =
-        || ["Access key ID", "Secret access key", "Session token", "Endpoint"].map(|label| browser.value(label));
+    let values = || ["Access key ID", "Secret access key", "Session token", "Endpoint"].map(|label| stage.value(label));
     let cases = [
         (
             "export AWS_ACCESS_KEY_ID=ASIAPASTED AWS_SECRET_ACCESS_KEY=a/b AWS_SESSION_TOKEN=c",
@@ -334,54 +317,45 @@ fn pasted_text_fills_named_fields() {
     ];
     stage.visit("#/credentials/new");
     for (text, expected) in cases {
-        browser.paste("Paste a key, profile, connection string or link", text);
-        browser.see(&format!("…{}: ", &expected[0][expected[0].len() - 4..]));
+        stage.paste("Paste a key, profile, connection string or link", text);
+        stage.see(&format!("…{}: ", &expected[0][expected[0].len() - 4..]));
         assert_eq!(values(), expected.map(str::to_owned), "{text}");
     }
-    assert_eq!(browser.value("Path-style access"), "true");
-    browser.paste(
+    assert_eq!(stage.value("Path-style access"), "true");
+    stage.paste(
         "Paste a key, profile, connection string or link",
         "AWS_ACCESS_KEY_ID=OTHER\nAWS_SECRET_ACCESS_KEY=h\nS3_GATEWAY_LOOKUP=https://store.example",
     );
-    browser.see("Nothing was filled in. S3_GATEWAY_LOOKUP");
+    stage.see("Nothing was filled in. S3_GATEWAY_LOOKUP");
     assert_eq!(values()[0], "PASTED4");
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn error_is_shown_next_to_its_field() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
-    stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
-    browser.fill("Namespace", "imports//nightly of mine");
-    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
-    browser.fill("Secret access key", "****************");
-    browser.tick(CHECK);
-    browser.press("Save");
-    assert_eq!(browser.refusal("Bucket"), "Enter the bucket.");
-    browser.fill("Bucket", "nightly imports");
-    browser.press("Optional fields");
-    browser.fill("Endpoint", "not an address");
-    browser.press("Save");
-    assert_eq!(browser.refusal("Secret access key"), "Is a mask such as ****: enter the value itself.");
+    let (stage, session) = Stage::signed_in("editor");
+    stage.visit("#/credentials/new").press("Fill in by hand").fill("Namespace", "imports//nightly of mine");
+    stage.fill("Access key ID", "EXAMPLE-KEY-ID").fill("Secret access key", "****************").tick(CHECK);
+    stage.press("Save");
+    assert_eq!(stage.refusal("Bucket"), "Enter the bucket.");
+    stage.fill("Bucket", "nightly imports").press("Optional fields").fill("Endpoint", "not an address");
+    stage.press("Save");
+    assert_eq!(stage.refusal("Secret access key"), "Is a mask such as ****: enter the value itself.");
     for label in ["Namespace", "Bucket", "Endpoint"] {
-        assert!(browser.refusal(label).len() > 10, "{label}");
+        assert!(stage.refusal(label).len() > 10, "{label}");
     }
     // The first invalid field has the focus, and the next input removes its error.
-    browser.until("the focus", "return document.activeElement.name === 'namespace'", &[]);
-    browser.fill("Namespace", "imports/nightly");
-    let refused = browser.script("return document.querySelectorAll('[aria-invalid]').length", &[]);
+    stage.until("the focus", "return document.activeElement.name === 'namespace'", &[]);
+    stage.fill("Namespace", "imports/nightly");
+    let refused = stage.script("return document.querySelectorAll('[aria-invalid]').length", &[]);
     assert_eq!(refused, 3);
     assert!(session.list().is_empty());
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn credential_is_rotated_and_deleted_in_console() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
+    let (stage, session) = Stage::signed_in("editor");
     let (browser, number) = (&stage.browser, std::cell::Cell::new(0));
     let markup = "<img src=x onerror=alert(1)>";
     let mut request = samples::s3().request;
@@ -395,15 +369,13 @@ fn credential_is_rotated_and_deleted_in_console() {
     };
     let replace = |immediately: bool| {
         number.set(number.get() + 1);
-        browser.press("Rotate the key");
-        browser.see("Data is replaced as a whole");
+        browser.press("Rotate the key").see("Data is replaced as a whole");
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
         if immediately {
             browser.choose("Jobs use it", "false");
         }
-        browser.tick(CHECK);
-        browser.press("Save as a new version");
+        browser.tick(CHECK).press("Save as a new version");
     };
     stage.visit("#/credentials");
     let namespace = request["namespace"].as_str().unwrap();
@@ -415,23 +387,15 @@ fn credential_is_rotated_and_deleted_in_console() {
     browser
         .see("Changed: access key ID, secret access key, session token (removed), external ID (removed) (fingerprint ");
     assert_eq!(versions(), ["1 current", "2 staged"]);
-    browser.press("Promote");
-    browser.press("Promote");
-    browser.see("Version 2 is current. Jobs use it from their next run.");
+    browser.press("Promote").press("Promote").see("Version 2 is current. Jobs use it from their next run.");
     browser.see("No job can use the old key any more");
     assert_eq!(versions(), ["2 current", "1 previous"]);
     // Roll back and forth again.
-    browser.press("Roll back to version 1");
-    browser.press("Roll back");
-    browser.see("Version 1 is current again.");
+    browser.press("Roll back to version 1").press("Roll back").see("Version 1 is current again.");
     assert_eq!(versions(), ["1 current", "2 previous"]);
     browser.see("All jobs use version 1. No job can use version 2 any more.");
-    browser.press("Promote version 2 again");
-    browser.press("Promote");
-    browser.see("Version 2 is current again.");
-    browser.press("I’ve disabled the old key — delete version 1");
-    browser.press("Delete");
-    browser.see("Rotation complete");
+    browser.press("Promote version 2 again").press("Promote").see("Version 2 is current again.");
+    browser.press("I’ve disabled the old key — delete version 1").press("Delete").see("Rotation complete");
     browser.press("Back to credential");
     replace(true);
     browser.see("Version 3 is current");
@@ -439,25 +403,18 @@ fn credential_is_rotated_and_deleted_in_console() {
     browser.press("Back to credential");
 
     let more = |action: &str| {
-        browser.press(&format!("More actions for {namespace}"));
-        browser.press(action);
+        browser.press(&format!("More actions for {namespace}")).press(action);
     };
     more("Compare");
     browser.see("Paste a key to see if it is the one stored");
-    browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
-    browser.fill("Secret access key", "another secret");
-    browser.press("Compare");
-    browser.see("Different: at least one field differs from the saved one.");
+    browser.fill("Access key ID", "EXAMPLE-KEY-ID-2").fill("Secret access key", "another secret");
+    browser.press("Compare").see("Different: at least one field differs from the saved one.");
     // The correct key matches without entering its location again.
-    browser.fill("Secret access key", "secret number 2");
-    browser.press("Compare");
-    browser.see("This is the saved key.");
+    browser.fill("Secret access key", "secret number 2").press("Compare").see("This is the saved key.");
     browser.press("Back");
 
     more("Edit");
-    browser.fill("Labels", "team: data\nenv: test");
-    browser.fill("Description", "of the nightly import");
-    browser.press("Save");
+    browser.fill("Labels", "team: data\nenv: test").fill("Description", "of the nightly import").press("Save");
     browser.see("team:data");
     let shown = session.call("GET", &path).send().expect(200).json();
     assert_eq!(shown["labels"], json!({"team": "data", "env": "test"}));
@@ -465,160 +422,131 @@ fn credential_is_rotated_and_deleted_in_console() {
     // Another user changes it concurrently.
     more("Edit");
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
-    browser.fill("Description", "mine");
-    browser.press("Save");
-    browser.see("description to “another's”");
-    browser.see("Save mine");
+    browser.fill("Description", "mine").press("Save").see("description to “another's”").see("Save mine");
     // A single Escape does not discard input.
-    browser.key(Key::Escape);
-    browser.see("Press Escape again to discard it.");
-    browser.key(Key::Escape);
+    browser.key(Key::Escape).see("Press Escape again to discard it.").key(Key::Escape);
     browser.until("no dialog", "return !document.querySelector('dialog')", &[]);
     assert_eq!(session.call("GET", &path).send().expect(200).json()["description"], "another's");
 
-    stage.visit("#/credentials");
-    browser.press(namespace);
-    browser.see("another's");
+    stage.visit("#/credentials").press(namespace).see("another's");
     more("Delete");
     browser.press("Cancel");
     assert_eq!(session.list().len(), 1);
     more("Delete");
     browser.until("the question", "return document.querySelector('dialog[open]')", &[]);
-    browser.press("Delete");
-    browser.see("Deleted the credential of");
+    browser.press("Delete").see("Deleted the credential of");
     assert!(session.list().is_empty());
     browser.check_nothing_refused();
 }
 
 #[test]
 fn login_after_expired_session_returns_to_page() {
-    let stage = Stage::start();
-    let (account, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, account, session) = Stage::signed_in_as("editor");
     session.save(&samples::s3().request);
-    stage.visit("#/account");
-    browser.see("Sessions");
+    stage.visit("#/account").see("Sessions");
     // Five minutes before it expires, the session shows a warning.
     let later = "const now = Date.now; globalThis.later ??= 0; Date.now = () => now() + later; later = arguments[0]";
-    browser.script(later, &[json!(56 * 60 * 1000)]);
-    browser.see("Your session ends at");
-    browser.press("Stay signed in");
-    browser.fill("Password", &account.password);
-    browser.fill("Passcode", &account.recovery_code());
-    browser.press("Stay signed in");
-    browser.until("no warning", "return document.querySelector('.session-warning').hidden", &[]);
-    browser.see("Sessions");
-    browser.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
-    browser.see("Your session has expired.");
-    assert!(!browser.text().contains("Find"));
+    stage.script(later, &[json!(56 * 60 * 1000)]);
+    stage.see("Your session ends at");
+    stage.press("Stay signed in").fill("Password", &account.password);
+    stage.fill("Passcode", &account.recovery_code()).press("Stay signed in");
+    stage.until("no warning", "return document.querySelector('.session-warning').hidden", &[]);
+    stage.see("Sessions");
+    stage.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
+    stage.see("Your session has expired.");
+    assert!(!stage.text().contains("Find"));
     let again = || {
-        browser.fill("Password", &account.password);
-        browser.fill("Passcode", &account.recovery_code());
-        browser.press("Sign in");
-        browser.until("no dialog", "return !document.querySelector('dialog')", &[]);
+        stage.fill("Password", &account.password).fill("Passcode", &account.recovery_code()).press("Sign in");
+        stage.until("no dialog", "return !document.querySelector('dialog')", &[]);
     };
     again();
-    browser.see("Recovery codes left");
+    stage.see("Recovery codes left");
     // A session that was ended on the server is noticed with the next request. After the login, the input is restored.
     stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
-    browser.fill("Namespace", "imports/typed");
-    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
-    browser.fill("Secret access key", "a secret that is typed");
-    browser.fill("Bucket", "nightly-imports");
-    for item in session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap() {
+    stage.press("Fill in by hand").fill("Namespace", "imports/typed").fill("Access key ID", "EXAMPLE-KEY-ID");
+    stage.fill("Secret access key", "a secret that is typed").fill("Bucket", "nightly-imports");
+    for item in session.get("/account/sessions").expect(200).json().as_array().unwrap() {
         if item["current"] == false {
             let path = format!("/v1/account/sessions/{}", item["id"].as_str().unwrap());
             session.call("DELETE", &path).send().expect(204);
         }
     }
-    browser.tick(CHECK);
-    browser.press("Save");
-    browser.see("Your session has ended.");
-    assert!(!browser.text().contains("Add a credential"), "the page is not shown without a session");
-    browser.until("the focus in the dialog", "return document.activeElement.closest('dialog.locked')", &[]);
+    stage.tick(CHECK).press("Save").see("Your session has ended.");
+    assert!(!stage.text().contains("Add a credential"), "the page is not shown without a session");
+    stage.until("the focus in the dialog", "return document.activeElement.closest('dialog.locked')", &[]);
     again();
-    assert!(!browser.text().contains("invalid token"), "the cause is not reported after the login");
-    assert_eq!(browser.value("Secret access key"), "a secret that is typed");
-    browser.press("Save");
-    browser.see("never shown again");
+    assert!(!stage.text().contains("invalid token"), "the cause is not reported after the login");
+    assert_eq!(stage.value("Secret access key"), "a secret that is typed");
+    stage.press("Save").see("never shown again");
     // Another user does not see the input.
-    stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
-    browser.fill("Namespace", "imports/private");
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.see("You are signed out.");
+    stage.visit("#/credentials/new").press("Fill in by hand").fill("Namespace", "imports/private");
+    sign_out(&stage).see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "editor"));
-    stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
-    assert_eq!(browser.value("Namespace"), "");
-    browser.check_nothing_refused();
+    stage.visit("#/credentials/new").press("Fill in by hand");
+    assert_eq!(stage.value("Namespace"), "");
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn typed_input_survives_navigation() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     let first = session.save(&samples::small("imports/nightly", 1));
     stage.visit("#/credentials/new");
-    browser.paste(
+    stage.paste(
         "Paste a key, profile, connection string or link",
         "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv",
     );
-    browser.see("✓ S3 bucket, …ECSV: 2 fields filled.");
-    browser.see("Next: namespace and bucket.");
-    browser.until("the first empty field", "return document.activeElement.name === 'namespace'", &[]);
-    stage.visit("#/account");
-    browser.see("Not saved yet:");
-    browser.script("history.back()", &[]);
-    browser.see("Paste a key, profile, connection string or link");
-    assert_eq!(browser.value("Secret access key"), "a/secret+of=csv");
+    stage.see("✓ S3 bucket, …ECSV: 2 fields filled.").see("Next: namespace and bucket.");
+    stage.until("the first empty field", "return document.activeElement.name === 'namespace'", &[]);
+    stage.visit("#/account").see("Not saved yet:");
+    stage.script("history.back()", &[]);
+    stage.see("Paste a key, profile, connection string or link");
+    assert_eq!(stage.value("Secret access key"), "a/secret+of=csv");
     // A link next to a filled form can be used as its endpoint.
-    browser.paste("Paste a key, profile, connection string or link", "https://s3.example.com");
-    browser.press("Use it as the endpoint");
+    stage.paste("Paste a key, profile, connection string or link", "https://s3.example.com");
+    stage.press("Use it as the endpoint");
     assert_eq!(
-        (&*browser.value("Endpoint"), &*browser.value("Access key ID")),
+        (&*stage.value("Endpoint"), &*stage.value("Access key ID")),
         ("https://s3.example.com", "AKIAEXAMPLECSV")
     );
     // Typed text is read when its author is ready.
     let typed = "[typed]\naws_access_key_id=AKIATYPED\naws_secret_access_key=a\n";
-    browser.fill("Paste a key, profile, connection string or link", typed);
+    stage.fill("Paste a key, profile, connection string or link", typed);
     assert_eq!(
-        (&*browser.value("Paste a key, profile, connection string or link"), &*browser.value("Access key ID")),
+        (&*stage.value("Paste a key, profile, connection string or link"), &*stage.value("Access key ID")),
         (typed, "AKIAEXAMPLECSV")
     );
-    browser.press("Fill in the fields");
-    browser.see("✓ “typed”");
-    assert_eq!(browser.value("Access key ID"), "AKIATYPED");
+    stage.press("Fill in the fields").see("✓ “typed”");
+    assert_eq!(stage.value("Access key ID"), "AKIATYPED");
     // One of several keys can be selected.
     let profiles = "[default]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[other]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b";
-    browser.paste("Paste a key, profile, connection string or link", profiles);
-    browser.press("“other”, S3 bucket, …COND");
+    stage.paste("Paste a key, profile, connection string or link", profiles).press("“other”, S3 bucket, …COND");
     assert_eq!(
-        (&*browser.value("Access key ID"), &*browser.value("Paste a key, profile, connection string or link")),
+        (&*stage.value("Access key ID"), &*stage.value("Paste a key, profile, connection string or link")),
         ("AKIASECOND", "")
     );
     // A second credential in a namespace breaks jobs, so it needs a confirmation.
-    browser.fill("Namespace", "imports/nightly");
-    browser.fill("Bucket", "nightly-imports");
-    browser.tick(CHECK);
-    browser.press("Save");
-    browser.see("imports/nightly already has 1 credential.");
+    stage.fill("Namespace", "imports/nightly").fill("Bucket", "nightly-imports").tick(CHECK).press("Save");
+    stage.see("imports/nightly already has 1 credential.");
     assert_eq!(session.ids(), [first]);
-    browser.tick("Save another credential in this namespace all the same");
-    browser.press("Save");
-    browser.see("never shown again");
+    stage.tick("Save another credential in this namespace all the same").press("Save").see("never shown again");
     assert_eq!(session.list().len(), 2);
-    browser.see("imports/nightly has several credentials.");
-    assert!(!browser.text().contains("Not saved yet"));
-    browser.check_nothing_refused();
+    stage.see("imports/nightly has several credentials.");
+    assert!(!stage.text().contains("Not saved yet"));
+    stage.check_nothing_refused();
 }
 
-/// Opens the menu at the top right, whose name starts with the address of the user.
-fn open_account_menu(browser: &Browser) {
+/// Signs out in the menu at the top right, whose name starts with the address of the user.
+fn sign_out(browser: &Browser) -> &Browser {
     browser.script("document.querySelector('.account').click()", &[]);
+    browser.press("Sign out")
+}
+
+/// Waits until the list of the audit log has entries of this action, which appear after a checkpoint contains them.
+fn audited(session: &Session, action: &str, count: usize) {
+    let path = format!("/v1/audit?action={action}");
+    let entries = || session.call("GET", &path).send().expect(200).json().as_array().unwrap().len();
+    eventually(action, || entries() >= count);
 }
 
 /// Returns all lines that are printed.
@@ -653,30 +581,22 @@ fn recovery_codes_are_printed_and_nothing_else() {
     vault.organization("Acme");
     let invite = ["account", "invite", "--org", "Acme", "--email", "grace@example.com", "--role", "editor"];
     let code = vault.json(&invite)["enrolment_code"].as_str().unwrap().to_owned();
-    browser.go(&stage.url(&format!("#/enrol/{code}")));
-    browser.fill("New password", PASSWORD);
-    browser.fill("New password again", PASSWORD);
-    browser.press("Continue");
-    browser.see("Keep the recovery codes");
+    browser.go(&stage.url(&format!("#/enrol/{code}"))).fill("New password", PASSWORD);
+    browser.fill("New password again", PASSWORD).press("Continue").see("Keep the recovery codes");
     let secret = browser.script("return document.querySelector('[data-secret]').dataset.secret", &[]);
     let lines = printed(browser);
     assert_only_codes(&lines, "grace@example.com");
     assert!(!lines.concat().contains(secret.as_str().unwrap()));
 
     let (account, _) = stage.sign_in("viewer");
-    stage.visit("#/account");
-    browser.press("New recovery codes");
-    browser.fill("Password", &account.password);
-    browser.fill("Passcode", &account.recovery_code());
-    browser.press("Create new codes");
+    stage.visit("#/account").press("New recovery codes").fill("Password", &account.password);
+    browser.fill("Passcode", &account.recovery_code()).press("Create new codes");
     browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
     assert_only_codes(&printed(browser), &account.email);
     // The old codes are invalid, so only the button closes the new ones.
-    browser.key(Key::Escape);
-    browser.key(Key::Escape);
+    browser.key(Key::Escape).key(Key::Escape);
     browser.until("the codes", "return document.querySelectorAll('dialog[open] .codes code').length === 10", &[]);
-    browser.press("I’ve saved these codes");
-    browser.check_nothing_refused();
+    browser.press("I’ve saved these codes").check_nothing_refused();
 }
 
 #[test]
@@ -692,53 +612,38 @@ fn saved_credential_is_checked_at_its_storage() {
     let listen = format!("--activation-listen={}", free_address());
     let stage = Stage::start_with(&[&listen, "--allow-egress=127.0.0.0/8"]);
     let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
     let id = session.save(&json!({"type": "s3", "namespace": "checked", "data": data}));
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.see("unchecked");
-    browser.press("More actions for checked");
-    browser.press("Check now");
-    browser.see("Version 1: Works.");
-    browser.see("healthy");
+    stage.visit(&format!("#/credentials/{id}")).see("unchecked");
+    stage.press("More actions for checked").press("Check now").see("Version 1: Works.").see("healthy");
 
     // Replace the key by one that is unknown to the provider.
     let mut unknown = data.clone();
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
-    browser.press("More actions for checked");
-    browser.press("Check now");
-    browser.see("Version 2: Does not work: unknown key.");
-    browser.see("failing");
+    stage.press("More actions for checked").press("Check now").see("Version 2: Does not work: unknown key.");
+    stage.see("failing");
 
     // With the check enabled, a credential that the provider rejects is not saved.
-    stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
+    stage.visit("#/credentials/new").press("Fill in by hand");
     for (label, text) in [
         ("Namespace", "checked/first"),
         ("Access key ID", "AKIAUNKNOWNUNKNOWN12"),
         ("Secret access key", &reader.secret),
         ("Bucket", "exports"),
     ] {
-        browser.fill(label, text);
+        stage.fill(label, text);
     }
-    browser.press("Optional fields");
-    browser.fill("Region", "us-east-1");
-    browser.fill("Endpoint", &moto.endpoint());
-    browser.choose("Path-style access", "true");
-    browser.press("Save and check");
-    browser.see("Nothing was saved.");
-    browser.see("The storage provider does not accept this.");
-    browser.see("unknown key");
+    stage.press("Optional fields").fill("Region", "us-east-1").fill("Endpoint", &moto.endpoint());
+    stage.choose("Path-style access", "true").press("Save and check").see("Nothing was saved.");
+    stage.see("The storage provider does not accept this.").see("unknown key");
     assert_eq!(session.list().len(), 1);
-    browser.fill("Access key ID", &reader.id);
-    browser.press("Save and check");
-    browser.see("Its secrets are encrypted and are never shown again. Check passed.");
+    stage.fill("Access key ID", &reader.id).press("Save and check");
+    stage.see("Its secrets are encrypted and are never shown again. Check passed.");
     // The check counts as health, and the activity is never empty.
-    browser.see("✓ healthy");
-    browser.press("Activity");
-    browser.see("was saved.");
+    stage.see("✓ healthy");
+    stage.press("Activity").see("was saved.");
     assert_eq!(session.list().len(), 2);
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
@@ -748,7 +653,6 @@ fn keyless_credentials_are_saved_trusted_and_checked() {
     azurite.create_container("nightly");
     let stage = Stage { vault, browser: Browser::open(1280, 900) };
     let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
     let provider = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/vault/providers/orgvault";
     let fields: [&[(&str, &str)]; 3] = [
         &[("Role ARN", "arn:aws:iam::111122223333:role/nightly"), ("Bucket", "nightly"), ("Region", "eu-central-1")],
@@ -765,71 +669,55 @@ fn keyless_credentials_are_saved_trusted_and_checked() {
         ],
     ];
     for (kind, fields) in KeylessType::ALL.into_iter().zip(fields) {
-        stage.visit("#/credentials/new");
-        browser.press("Fill in by hand");
-        browser.choose("Type", kind.name);
-        browser.fill("Namespace", &format!("nightly/{}", kind.name));
-        browser.press("Save");
-        assert!(!browser.refusal(fields[0].0).is_empty());
+        stage.visit("#/credentials/new").press("Fill in by hand").choose("Type", kind.name);
+        stage.fill("Namespace", &format!("nightly/{}", kind.name)).press("Save");
+        assert!(!stage.refusal(fields[0].0).is_empty());
         for (label, text) in fields {
-            browser.fill(label, text);
+            stage.fill(label, text);
         }
-        keep_picture(browser, &format!("keyless-{}-form", kind.provider));
-        browser.press("Save");
-        browser.see("Saved. Set up its provider trust next.");
-        let id = browser.script("return location.hash.split('/')[2]", &[]).as_str().unwrap().to_owned();
-        let trust = session.call("GET", &format!("/v1/organization-vault/{id}/trust")).send().expect(200).json();
+        keep_picture(&stage, &format!("keyless-{}-form", kind.provider));
+        stage.press("Save").see("Saved. Set up its provider trust next.");
+        let id = stage.script("return location.hash.split('/')[2]", &[]).as_str().unwrap().to_owned();
+        let trust = session.get(&format!("/organization-vault/{id}/trust")).expect(200).json();
         let subject = trust["subject"].as_str().unwrap();
-        browser.see(subject);
+        stage.see(subject);
         for step in trust["steps"].as_array().unwrap() {
-            browser.see(step["title"].as_str().unwrap());
+            stage.see(step["title"].as_str().unwrap());
         }
-        browser.press("Check now");
-        browser.see(
+        stage.press("Check now");
+        stage.see(
             "Version 1: Does not work: the provider does not trust this credential. Apply the steps under “Provider trust”.",
         );
-        keep_picture(browser, &format!("keyless-{}-missing", kind.provider));
+        keep_picture(&stage, &format!("keyless-{}-missing", kind.provider));
         if kind.provider == "azure" {
             for (subject, result) in [("*", "the provider trusts any subject."), (subject, "Version 1: Works.")] {
                 providers.trust(fields[1].1, subject);
-                browser.press("Check now");
-                browser.see(result);
+                stage.press("Check now").see(result);
             }
         }
-        browser.press("View credential");
-        browser.press("Provider trust");
-        browser.see(subject);
-        keep_picture(browser, &format!("keyless-{}-detail", kind.provider));
-        browser.press("Change data");
-        browser.see("must trust the same subject");
-        browser.fill(fields[0].0, &format!("{}2", fields[0].1));
-        browser.choose("Jobs use it", "true");
-        browser.press("Save as a new version");
-        browser.see("Version 2 is staged. Jobs still use the current data.");
-        browser.press("Continue rotation");
-        browser.press("Check the new data");
-        browser.see("Version 2: ");
-        keep_picture(browser, &format!("keyless-{}-staged", kind.provider));
-        browser.press("Promote");
+        stage.press("View credential").press("Provider trust").see(subject);
+        keep_picture(&stage, &format!("keyless-{}-detail", kind.provider));
+        stage.press("Change data").see("must trust the same subject");
+        stage.fill(fields[0].0, &format!("{}2", fields[0].1)).choose("Jobs use it", "true");
+        stage.press("Save as a new version").see("Version 2 is staged. Jobs still use the current data.");
+        stage.press("Continue rotation").press("Check the new data").see("Version 2: ");
+        keep_picture(&stage, &format!("keyless-{}-staged", kind.provider));
+        stage.press("Promote");
         if kind.provider != "azure" {
-            browser.press("Promote"); // although the check failed
+            stage.press("Promote"); // although the check failed
         }
-        browser.see("No job can use the old data any more.");
-        keep_picture(browser, &format!("keyless-{}-promoted", kind.provider));
+        stage.see("No job can use the old data any more.");
+        keep_picture(&stage, &format!("keyless-{}-promoted", kind.provider));
         if kind.provider == "s3" {
-            browser.press("Delete version 1");
-            browser.press("Delete");
-            browser.see("0 jobs have used the new data.");
+            stage.press("Delete version 1").press("Delete").see("0 jobs have used the new data.");
         }
     }
-    stage.visit("#/credentials");
-    browser.see("3 credentials");
-    keep_picture(browser, "keyless-list");
-    stage.visit("#/overview");
-    browser.see("Needs attention");
-    let text = browser.text();
+    stage.visit("#/credentials").see("3 credentials");
+    keep_picture(&stage, "keyless-list");
+    stage.visit("#/overview").see("Needs attention");
+    let text = stage.text();
     assert!(!text.contains("Not known: expiry") && !text.contains("rotation not finished"), "{text}");
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
@@ -837,29 +725,23 @@ fn tables_fit_a_phone_without_breaking_names() {
     let vault = Vault::start_with(Database::Sqlite, &["--federation-issuer", ISSUER]);
     let stage = Stage { vault, browser: Browser::open(500, 800) };
     let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
     let trusts: Vec<_> = save_keyless(&session).iter().map(|id| format!("#/credentials/{id}/trust")).collect();
     let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 2, "mobile": true});
-    browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
+    stage.devtools("Emulation.setDeviceMetricsOverride", &phone);
     for email in ["ada@example.com", "augusta.ada.byron.countess.of.lovelace@analytical-engines.example.com"] {
         session.invite(email, "editor").expect(201);
     }
-    // The list shows entries after a checkpoint contains them.
-    eventually("both invitations are in the audit", || {
-        let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
-        invited.as_array().unwrap().len() >= 2
-    });
+    audited(&session, "account.invited", 2);
     let trusts = trusts.iter().map(|place| (&**place, "Check the credential"));
     for (place, sign) in
         [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "invited account")]
             .into_iter()
             .chain(trusts)
     {
-        stage.visit(place);
-        browser.see(sign);
+        stage.visit(place).see(sign);
         let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
-        assert_eq!(browser.script(wide, &[]), false, "{place} scrolls sideways");
-        keep_picture(browser, &format!("phone-{}", place[2..].replace(['/', '?'], "-")));
+        assert_eq!(stage.script(wide, &[]), false, "{place} scrolls sideways");
+        keep_picture(&stage, &format!("phone-{}", place[2..].replace(['/', '?'], "-")));
     }
     // Lines break only between the parts of an address.
     let broken = "const parts = [...document.querySelectorAll('.table .parted')].flatMap((one) => [...one.childNodes]) \
@@ -867,171 +749,136 @@ fn tables_fit_a_phone_without_breaking_names() {
         return [parts.length, parts.filter((part) => { range.selectNodeContents(part); \
         return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1; }).map((part) => part.data)]";
     for (place, sign) in [("#/accounts", "countess"), ("#/audit", "invited account")] {
-        stage.visit(place);
-        browser.see(sign);
-        let found = browser.script(broken, &[]);
+        stage.visit(place).see(sign);
+        let found = stage.script(broken, &[]);
         assert!(found[0].as_u64().unwrap() >= 10 && found[1] == json!([]), "{place}: {found}");
     }
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn reload_keeps_the_session_and_leaves_nothing_behind() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("viewer");
-    let browser = &stage.browser;
-    stage.visit("#/account");
-    browser.see("Recovery codes left");
+    let (stage, session) = Stage::signed_in("viewer");
+    stage.visit("#/account").see("Recovery codes left");
     for _ in 0..2 {
-        browser.script("location.reload()", &[]);
-        browser.until("another page", "return performance.getEntriesByType('navigation')[0].type === 'reload'", &[]);
-        browser.see("Recovery codes left");
+        stage.script("location.reload()", &[]);
+        stage.until("another page", "return performance.getEntriesByType('navigation')[0].type === 'reload'", &[]);
+        stage.see("Recovery codes left");
         let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])";
-        assert_eq!(browser.script(kept, &[]), "[{},{},\"\"]");
+        assert_eq!(stage.script(kept, &[]), "[{},{},\"\"]");
     }
-    assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
+    assert_eq!(session.get("/account/sessions").expect(200).json().as_array().unwrap().len(), 2);
     // A session that another tab stored long ago is not used.
     let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
         left: Date.now() - 61000 })); return Date.now()";
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.see("You are signed out.");
-    browser.script(old, &[]);
-    browser.script("location.reload()", &[]);
-    browser.see("Passcode");
-    assert_eq!(browser.script("return sessionStorage.length", &[]), 0);
-    browser.check_nothing_refused();
+    sign_out(&stage).see("You are signed out.");
+    stage.script(old, &[]);
+    stage.script("location.reload()", &[]);
+    stage.see("Passcode");
+    assert_eq!(stage.script("return sessionStorage.length", &[]), 0);
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn open_tabs_share_the_session_until_one_signs_out() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     let id = session.save(&samples::small("imports/nightly", 1));
-    let first = browser.tab();
-    let second = browser.new_tab();
-    browser.go(&stage.url(&format!("#/credentials/{id}")));
-    browser.see("imports/nightly");
-    assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.see("You are signed out.");
-    browser.switch(&first);
-    browser.see("You signed out in another tab.");
+    let first = stage.tab();
+    let second = stage.new_tab();
+    stage.go(&stage.url(&format!("#/credentials/{id}"))).see("imports/nightly");
+    assert_eq!(session.get("/account/sessions").expect(200).json().as_array().unwrap().len(), 2);
+    sign_out(&stage).see("You are signed out.");
+    stage.switch(&first);
+    stage.see("You signed out in another tab.");
     // Without a session there is nothing to share.
-    browser.switch(&second);
-    browser.script("location.reload()", &[]);
-    browser.see("Passcode");
-    browser.check_nothing_refused();
+    stage.switch(&second);
+    stage.script("location.reload()", &[]);
+    stage.see("Passcode").check_nothing_refused();
 }
 
 #[test]
 fn search_finds_any_object_and_bulk_changes_work() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("admin");
     for number in 0..3 {
         session.save(&samples::small(&format!("team/job-{number}"), number));
     }
-    browser.script("document.activeElement.blur()", &[]);
-    browser.keys("/");
-    browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
-    browser.keys("job-1");
-    browser.until(
+    stage.script("document.activeElement.blur()", &[]);
+    stage.keys("/");
+    stage.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
+    stage.keys("job-1");
+    stage.until(
         "the credential",
         "return document.querySelector('[aria-selected=\"true\"]')?.textContent.includes('team/job-1')",
         &[],
     );
-    browser.key(Key::Enter);
-    browser.until("its page", "return document.querySelector('h1').textContent === 'team/job-1'", &[]);
-    browser.see("Activity");
+    stage.key(Key::Enter);
+    stage.until("its page", "return document.querySelector('h1').textContent === 'team/job-1'", &[]);
+    stage.see("Activity");
 
-    stage.visit("#/credentials?namespace=team");
-    browser.see("3 credentials");
-    browser.press("Select all");
-    browser.see("3 credentials selected");
-    browser.press("Label");
-    browser.fill("Label", "owner");
-    browser.fill("Value", "data");
-    browser.press("Apply label");
-    browser.see("3 done, 0 refused.");
-    browser.press("Close");
-    browser.see("owner:data");
+    stage.visit("#/credentials?namespace=team").see("3 credentials");
+    stage.press("Select all").see("3 credentials selected");
+    stage.press("Label").fill("Label", "owner").fill("Value", "data").press("Apply label");
+    stage.see("3 done, 0 refused.").press("Close").see("owner:data");
     assert!(session.list().iter().all(|item| item["labels"]["owner"] == "data"));
-    browser.press("Select all");
-    browser.press("Freeze");
-    browser.see("Freeze 3 namespaces?");
-    browser.see("No job used them in the last 7 days.");
-    browser.press("Freeze");
-    browser.see("3 done, 0 refused.");
-    browser.press("Close");
-    browser.see("frozen");
-    browser.check_nothing_refused();
+    stage.press("Select all").press("Freeze").see("Freeze 3 namespaces?");
+    stage.see("No job used them in the last 7 days.").press("Freeze").see("3 done, 0 refused.");
+    stage.press("Close").see("frozen").check_nothing_refused();
 }
 
 #[test]
 fn single_keys_and_find_perform_actions() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("admin");
     session.save(&samples::small("imports/nightly", 0));
-    browser.see("Needs attention"); // the page after the login is loaded
+    stage.see("Needs attention"); // the page after the login is loaded
     let press = |keys: &str| {
-        browser.script("document.activeElement.blur()", &[]);
-        browser.keys(keys);
+        stage.script("document.activeElement.blur()", &[]);
+        stage.keys(keys);
     };
     let find = |text: &str, expected: &str| {
         press("/");
-        browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
-        browser.keys(text);
+        stage.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
+        stage.keys(text);
         let first =
             "return document.querySelector('dialog [aria-selected=\"true\"]')?.textContent.includes(arguments[0])";
-        browser.until(expected, first, &[json!(expected)]);
-        browser.key(Key::Enter);
+        stage.until(expected, first, &[json!(expected)]);
+        stage.key(Key::Enter);
     };
     find("rotate", "Rotate imports/nightly");
-    browser.see("Data is replaced as a whole");
+    stage.see("Data is replaced as a whole");
     find("connect", "Connect a job to imports/nightly");
-    browser.see("Create and show the token");
-    browser.key(Key::Escape);
+    stage.see("Create and show the token");
+    stage.key(Key::Escape);
     find("freeze", "Freeze imports/nightly");
-    browser.see("Freeze imports/nightly?");
-    browser.key(Key::Escape);
+    stage.see("Freeze imports/nightly?");
+    stage.key(Key::Escape);
     // The end of its key ID leads to the version, who has it, and what stops it.
     find("0000", "Search it as a key");
-    browser.see("Version 1 of imports/nightly");
-    browser.see("Its key ID ends alike. Jobs get it at each run.");
-    browser.see("No job used this version in the last 30 days.");
-    browser.see("Freeze imports/nightly");
-    browser.fill(
+    stage.see("Version 1 of imports/nightly").see("Its key ID ends alike. Jobs get it at each run.");
+    stage.see("No job used this version in the last 30 days.").see("Freeze imports/nightly");
+    stage.fill(
         "Key",
         "AWS_ACCESS_KEY_ID=AKIAQ3EGRIYLK0000000\nAWS_SECRET_ACCESS_KEY=7sGh+Wm0y5RkPzXvB/Lq9eTcUj2NdFa000000000",
     );
-    browser.press("Search all versions");
-    browser.see("It contains exactly this key.");
+    stage.press("Search all versions").see("It contains exactly this key.");
     find("invite", "Invite user");
-    browser.until("the dialog", "return document.querySelector('dialog[open] [name=email]')", &[]);
-    browser.key(Key::Escape);
+    stage.until("the dialog", "return document.querySelector('dialog[open] [name=email]')", &[]);
+    stage.key(Key::Escape);
     find("dark", "Theme: Dark");
-    browser.until("the theme", "return document.documentElement.dataset.theme === 'dark'", &[]);
+    stage.until("the theme", "return document.documentElement.dataset.theme === 'dark'", &[]);
     press("gc");
-    browser.see("1 credential");
+    stage.see("1 credential");
     press("j");
-    browser.until("the row", "return document.activeElement.textContent === 'imports/nightly'", &[]);
-    browser.keys("x");
-    browser.see("1 credential selected");
+    stage.until("the row", "return document.activeElement.textContent === 'imports/nightly'", &[]);
+    stage.keys("x").see("1 credential selected");
     press("c");
-    browser.see("Paste a key, profile, connection string or link");
+    stage.see("Paste a key, profile, connection string or link");
     press("?");
-    browser.see("Next row, previous row");
-    browser.tick("Shortcuts of single keys");
-    browser.press("Close");
+    stage.see("Next row, previous row");
+    stage.tick("Shortcuts of single keys").press("Close");
     press("gc");
-    browser.see("Paste a key, profile, connection string or link");
+    stage.see("Paste a key, profile, connection string or link");
     find("sign out", "Sign out");
-    browser.see("You are signed out.");
-    browser.check_nothing_refused();
+    stage.see("You are signed out.").check_nothing_refused();
 }
 
 #[test]
@@ -1039,50 +886,32 @@ fn keyboard_suffices_to_sign_in_and_save() {
     let stage = Stage::start();
     let account = stage.vault.account("Acme", "editor");
     let session = account.log_in(&stage.vault.client());
-    let browser = &stage.browser;
-    browser.go(&stage.url(""));
-    browser.see("Passcode");
+    stage.go(&stage.url("")).see("Passcode");
     for (label, text) in
         [("E-mail", &account.email), ("Password", &account.password), ("Passcode", &account.recovery_code())]
     {
-        browser.tab_to(label);
-        browser.keys(text);
+        stage.tab_to(label).keys(text);
     }
-    browser.key(Key::Enter);
-    browser.see("Three steps to the first job");
-    browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
-    browser.tab_to("Add a credential");
-    browser.key(Key::Enter);
-    browser.tab_to("Fill in by hand");
-    browser.key(Key::Enter);
+    stage.key(Key::Enter).see("Three steps to the first job");
+    stage.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
+    stage.tab_to("Add a credential").key(Key::Enter).tab_to("Fill in by hand").key(Key::Enter);
     for (label, text) in [
         ("Namespace", "imports/nightly"),
         ("Access key ID", "EXAMPLE-KEY-ID"),
         ("Secret access key", "a secret of the keyboard"),
         ("Bucket", "nightly-imports"),
     ] {
-        browser.tab_to(label);
-        browser.keys(text);
+        stage.tab_to(label).keys(text);
     }
-    browser.tab_to(CHECK);
-    browser.key(Key::Space);
-    browser.tab_to("Save");
-    browser.key(Key::Space);
-    browser.see("never shown again");
+    stage.tab_to(CHECK).key(Key::Space).tab_to("Save").key(Key::Space).see("never shown again");
     assert_eq!(session.list().len(), 1);
     // A dialog keeps the focus, and Escape closes it.
-    browser.tab_to("More actions for imports/nightly");
-    browser.key(Key::Enter);
-    browser.tab_to("Delete");
-    browser.key(Key::Enter);
-    browser.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
-    browser.key(Key::Escape);
-    browser.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
-    browser.tab_to(&format!("{}, account menu", account.email));
-    browser.key(Key::Enter);
-    browser.tab_to("Sign out");
-    browser.key(Key::Enter);
-    browser.see("You are signed out.");
+    stage.tab_to("More actions for imports/nightly").key(Key::Enter).tab_to("Delete").key(Key::Enter);
+    stage.until("the focus in the dialog", "return document.activeElement.closest('dialog') !== null", &[]);
+    stage.key(Key::Escape);
+    stage.until("the focus back", "return document.activeElement.textContent === '⋯'", &[]);
+    stage.tab_to(&format!("{}, account menu", account.email)).key(Key::Enter).tab_to("Sign out");
+    stage.key(Key::Enter).see("You are signed out.");
 }
 
 #[test]
@@ -1104,14 +933,11 @@ fn axe_finds_nothing_on_any_page() {
     let session = admin.log_in(&vault.client());
     let invited = session.invite("grace@example.com", "editor").expect(201).json();
     browser.go(&stage.url(&format!("#/enrol/{}", invited["enrolment_code"].as_str().unwrap())));
-    browser.fill("New password", PASSWORD);
-    browser.fill("New password again", PASSWORD);
+    browser.fill("New password", PASSWORD).fill("New password again", PASSWORD);
     check("enrolment: password");
-    browser.press("Continue");
-    browser.see("Keep the recovery codes");
+    browser.press("Continue").see("Keep the recovery codes");
     check("enrolment: authenticator");
-    browser.go(&stage.url(""));
-    browser.press("Sign in");
+    browser.go(&stage.url("")).press("Sign in");
     browser.refusal("E-mail");
     check("sign in, refused");
 
@@ -1120,14 +946,11 @@ fn axe_finds_nothing_on_any_page() {
     session.save(&samples::direct_link().request);
     let keyless = save_keyless(&session);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
-    let job = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
+    let job = session.post("/integrations", &integration).expect(201).json();
     let job = job["id"].as_str().unwrap();
     let receiver = json!({"kind": "webhook", "url": "https://hooks.example/x"});
-    session.call("POST", "/v1/receivers").json(&receiver).send().expect(201);
-    eventually("the integration is in the audit", || {
-        let created = session.call("GET", "/v1/audit?action=integration.created").send().expect(200).json();
-        created.as_array().unwrap().len() == 1
-    });
+    session.post("/receivers", &receiver).expect(201);
+    audited(&session, "integration.created", 1);
     stage.sign_in_as(&admin);
     for (place, sign) in [
         ("#/overview", "Needs attention"),
@@ -1153,8 +976,7 @@ fn axe_finds_nothing_on_any_page() {
         ("#/receivers", "https://hooks.example/…"),
         ("#/audit", "created integration"),
     ] {
-        stage.visit(place);
-        browser.see(sign);
+        stage.visit(place).see(sign);
         check(place);
     }
     for id in &keyless {
@@ -1164,13 +986,11 @@ fn axe_finds_nothing_on_any_page() {
             ("?tab=details", "Created"),
             ("/replace", "must trust the same subject"),
         ] {
-            stage.visit(&format!("#/credentials/{id}{place}"));
-            browser.see(sign);
+            stage.visit(&format!("#/credentials/{id}{place}")).see(sign);
             check(place);
         }
     }
-    stage.visit("#/credentials/new");
-    browser.press("Fill in by hand");
+    stage.visit("#/credentials/new").press("Fill in by hand");
     for kind in KeylessType::ALL {
         browser.choose("Type", kind.name);
         check(kind.name);
@@ -1186,31 +1006,26 @@ fn axe_finds_nothing_on_any_page() {
         (&*format!("#/credentials/{id}"), "Connect a job"),
         (&*format!("#/credentials/{id}"), "Set the expiry"),
     ] {
-        stage.visit("#/nowhere");
-        browser.see("Needs attention");
-        stage.visit(place);
-        browser.press(button);
+        stage.visit("#/nowhere").see("Needs attention");
+        stage.visit(place).press(button);
         browser.until("a dialog", "return document.querySelector('dialog[open]')", &[]);
         check(button);
         browser.key(Key::Escape);
     }
 
-    browser.go(&stage.url("docs"));
-    browser.see("Save a credential under a namespace");
+    browser.go(&stage.url("docs")).see("Save a credential under a namespace");
     check("the description of the interface");
 }
 
 #[test]
 fn a90_foreign_text_is_not_markup() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("admin");
     let markup = "<img src=x onerror=fetch('/seen')>";
     let mut request = samples::s3().request;
     request["description"] = json!(markup);
     let id = session.save(&request);
     let integration = json!({"name": markup, "namespaces": ["imports/*"]});
-    session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    session.post("/integrations", &integration).expect(201);
     let hostile = "%3Cimg%20src%3Dx%20onerror%3Dfetch(1)%3E";
     for (place, seen) in [
         (format!("#/credentials/{id}"), markup),
@@ -1219,15 +1034,14 @@ fn a90_foreign_text_is_not_markup() {
         (format!("#/credentials/{hostile}"), "This credential does not exist."),
         (format!("#/audit?subject={hostile}"), "Audit"),
     ] {
-        stage.visit(&place);
-        browser.see(seen);
+        stage.visit(&place).see(seen);
         let made = "return document.querySelectorAll('img, script:not([src^=\"/console/\"]), iframe').length";
-        assert_eq!(browser.script(made, &[]), 0, "{place}");
+        assert_eq!(stage.script(made, &[]), 0, "{place}");
     }
     // Even script in the page cannot convert text to markup.
     let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
-    browser.check_nothing_refused();
-    assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
+    stage.check_nothing_refused();
+    assert_eq!(stage.script(refused, &[json!(markup)]), "TypeError");
 }
 
 #[test]
@@ -1237,186 +1051,117 @@ fn admins_add_receivers_and_see_deliveries() {
     let listen = format!("--activation-listen={}", free_address());
     let stage = Stage::start_with(&[&[listen.as_str()][..], &flags].concat());
     stage.sign_in("admin");
-    let browser = &stage.browser;
-    browser.press("Notifications");
-    browser.see("No receivers yet.");
-    browser.press("Add a receiver");
-    browser.fill("URL", "http://hooks.example/x");
-    browser.press("Add");
-    assert!(browser.refusal("URL").contains("https"), "{}", browser.refusal("URL"));
-    browser.fill("URL", &receivers.url("/hooks"));
-    browser.press("Add");
+    stage.press("Notifications").see("No receivers yet.");
+    stage.press("Add a receiver").fill("URL", "http://hooks.example/x").press("Add");
+    assert!(stage.refusal("URL").contains("https"), "{}", stage.refusal("URL"));
+    stage.fill("URL", &receivers.url("/hooks")).press("Add");
     let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
-    let secret = browser.until("the secret", shown, &[]).as_str().unwrap().to_owned();
+    let secret = stage.until("the secret", shown, &[]).as_str().unwrap().to_owned();
     assert!(secret.starts_with("whsec_"));
-    browser.press("Done");
-    browser.see("Added a receiver. Send it a test.");
+    stage.press("Done").see("Added a receiver. Send it a test.");
     let name = format!("{}/…", receivers.web);
-    browser.see(&name);
-    browser.press(&format!("Test {name}"));
+    stage.see(&name);
+    stage.press(&format!("Test {name}"));
     receivers.next("/hooks", "receiver.test");
-    browser.see("delivered");
-    browser.press("Send receiver.test again");
+    stage.see("delivered");
+    stage.press("Send receiver.test again");
     receivers.next("/hooks", "receiver.test");
-    browser.press("Close");
-    browser.press(&format!("Events {name}"));
-    browser.tick("has expired");
-    browser.press("Save");
-    browser.see(&format!("Saved {name}."));
-    browser.see("14 of 15");
-    browser.press(&format!("New secret {name}"));
-    browser.press("Create new secret");
-    let next = browser.until("another secret", shown, &[]).as_str().unwrap().to_owned();
+    stage.press("Close").press(&format!("Events {name}")).tick("has expired").press("Save");
+    stage.see(&format!("Saved {name}.")).see("14 of 15");
+    stage.press(&format!("New secret {name}")).press("Create new secret");
+    let next = stage.until("another secret", shown, &[]).as_str().unwrap().to_owned();
     assert_ne!(next, secret);
-    browser.press("Done");
-    browser.press(&format!("Disable {name}"));
-    browser.press("Disable");
-    browser.see("It gets no events");
-    browser.press(&format!("Remove {name}"));
-    browser.press("Remove");
-    browser.see(&format!("Removed receiver {name}."));
+    stage.press("Done").press(&format!("Disable {name}")).press("Disable").see("It gets no events");
+    stage.press(&format!("Remove {name}")).press("Remove").see(&format!("Removed receiver {name}."));
 
-    browser.press("Add a receiver");
-    browser.choose("How", "email");
-    browser.fill("E-mail address", "stranger@example.com");
-    browser.press("Add");
-    browser.until("the refusal", "return document.querySelector('dialog[open] .refused')", &[]);
-    assert!(browser.refusal("E-mail address").contains("no active account"));
-    browser.press("Cancel");
-    stage.browser.check_nothing_refused();
+    stage.press("Add a receiver").choose("How", "email").fill("E-mail address", "stranger@example.com");
+    stage.press("Add");
+    stage.until("the refusal", "return document.querySelector('dialog[open] .refused')", &[]);
+    assert!(stage.refusal("E-mail address").contains("no active account"));
+    stage.press("Cancel").check_nothing_refused();
 }
 
 #[test]
 fn admins_invite_create_integrations_and_freeze() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("admin");
     session.save(&samples::s3().request);
     let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
 
-    browser.press("Accounts");
-    browser.press("Invite user");
-    browser.fill("E-mail", "grace@example.com");
-    browser.press("Invite");
-    let link = browser.until("the link", shown, &[]).as_str().unwrap().to_owned();
+    stage.press("Accounts").press("Invite user").fill("E-mail", "grace@example.com").press("Invite");
+    let link = stage.until("the link", shown, &[]).as_str().unwrap().to_owned();
     let code = link.strip_prefix(&stage.url("#/enrol/")).unwrap();
     stage.vault.client().enrol(code, PASSWORD).expect(200);
     // A secret that is shown once is not closed accidentally.
-    browser.key(Key::Escape);
-    assert_eq!(browser.script(shown, &[]), link);
-    browser.press("Done");
-    browser.see("Invited grace@example.com.");
-    browser.press("Invite user");
-    browser.fill("E-mail", "grace@example.com");
-    browser.press("Invite");
-    browser.until("the refusal", "return document.querySelector('dialog[open] .note.bad')", &[]);
-    browser.press("Cancel");
-    browser.press("Withdraw grace@example.com");
-    browser.press("Withdraw");
-    browser.see("Withdrew the invitation of grace@example.com.");
-    browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
+    stage.key(Key::Escape);
+    assert_eq!(stage.script(shown, &[]), link);
+    stage.press("Done").see("Invited grace@example.com.");
+    stage.press("Invite user").fill("E-mail", "grace@example.com").press("Invite");
+    stage.until("the refusal", "return document.querySelector('dialog[open] .note.bad')", &[]);
+    stage.press("Cancel").press("Withdraw grace@example.com").press("Withdraw");
+    stage.see("Withdrew the invitation of grace@example.com.");
+    stage.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
 
-    browser.press("Integrations");
-    browser.press("Create an integration");
-    browser.fill("Name", "nightly import");
-    browser.fill("Namespaces", "imports/*\nno//pattern of ours");
-    browser.press("Create");
-    assert!(!browser.refusal("Namespaces").is_empty());
-    browser.fill("Namespaces", "imports/*\nexports");
-    browser.press("Create");
-    let token = browser.until("the token", shown, &[]).as_str().unwrap().to_owned();
+    stage.press("Integrations").press("Create an integration").fill("Name", "nightly import");
+    stage.fill("Namespaces", "imports/*\nno//pattern of ours").press("Create");
+    assert!(!stage.refusal("Namespaces").is_empty());
+    stage.fill("Namespaces", "imports/*\nexports").press("Create");
+    let token = stage.until("the token", shown, &[]).as_str().unwrap().to_owned();
     assert!(token.starts_with("ovi_"));
-    browser.see("--namespace exports");
-    browser.see("This server has no activation listener in its settings");
-    browser.press("Done");
-    browser.see("Created integration nightly import.");
-    browser.see("Token last used never");
-    assert!(!browser.text().contains(&token));
-    browser.press("More actions for nightly import");
-    browser.press("New token nightly import");
-    browser.press("Issue a new token");
-    let newer = browser.until("the token", shown, &[]);
+    stage.see("--namespace exports").see("This server has no activation listener in its settings");
+    stage.press("Done").see("Created integration nightly import.").see("Token last used never");
+    assert!(!stage.text().contains(&token));
+    stage.press("More actions for nightly import").press("New token nightly import").press("Issue a new token");
+    let newer = stage.until("the token", shown, &[]);
     assert_ne!(newer, token);
-    browser.press("Done");
-    browser.see("previous token until");
-    browser.press("More actions for nightly import");
-    browser.press("Disable nightly import");
-    browser.press("Disable");
-    browser.see("Disabled nightly import. Its tokens do not work.");
-    browser.press("Undo");
-    browser.see("Enabled nightly import.");
-    browser.press("Undo");
-    browser.see("Disabled nightly import. Its tokens do not work.");
-    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    stage.press("Done").see("previous token until");
+    stage.press("More actions for nightly import").press("Disable nightly import").press("Disable");
+    stage.see("Disabled nightly import. Its tokens do not work.").press("Undo").see("Enabled nightly import.");
+    stage.press("Undo").see("Disabled nightly import. Its tokens do not work.");
+    let integrations = session.get("/integrations").expect(200).json();
     assert_eq!(
         (&integrations[0]["state"], &integrations[0]["namespaces"]),
         (&json!("disabled"), &json!(["exports", "imports/*"]))
     );
 
     // An integration without a token, for a workload identity.
-    browser.press("Integrations");
-    browser.press("Create an integration");
-    browser.fill("Name", "etl");
-    browser.fill("Namespaces", "exports");
-    browser.tick("Issue a token");
-    browser.press("Create");
-    browser.see("No issuer of identity tokens is registered.");
+    stage.press("Integrations").press("Create an integration").fill("Name", "etl");
+    stage.fill("Namespaces", "exports").tick("Issue a token").press("Create");
+    stage.see("No issuer of identity tokens is registered.");
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     stage.vault.run(&add).done();
-    browser.press("Integrations");
-    browser.press("More actions for etl");
-    browser.press("Trusted workloads etl");
-    browser.fill("Repository", "acme/etl");
-    browser.fill("Repository id", "7");
-    browser.press("Trust it");
+    stage.press("Integrations").press("More actions for etl").press("Trusted workloads etl");
+    stage.fill("Repository", "acme/etl").fill("Repository id", "7").press("Trust it");
     // All branches are trusted only if that is selected.
-    assert!(!browser.refusal("Branch").is_empty());
-    browser.fill("Branch", "main");
-    browser.press("Trust it");
-    assert!(!browser.refusal("Owner id").is_empty());
-    browser.fill("Owner id", "9");
-    browser.press("Trust it");
-    browser.see("Trusted. Its jobs need no stored token.");
-    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    assert!(!stage.refusal("Branch").is_empty());
+    stage.fill("Branch", "main").press("Trust it");
+    assert!(!stage.refusal("Owner id").is_empty());
+    stage.fill("Owner id", "9").press("Trust it").see("Trusted. Its jobs need no stored token.");
+    let integrations = session.get("/integrations").expect(200).json();
     let id = integrations[0]["id"].as_str().unwrap().to_owned();
-    browser.see(&audience(&id));
-    let trusts = || session.call("GET", &format!("/v1/integrations/{id}/trusts")).send().expect(200).json();
+    stage.see(&audience(&id));
+    let trusts = || session.get(&format!("/integrations/{id}/trusts")).expect(200).json();
     let claims =
         json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
-    browser.press("Connect");
-    browser.tick("GitLab");
-    browser.tick("The job signs in with its own identity");
-    browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
-    browser.press("Trusted workloads");
-    browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
-    browser.press("Stop trusting");
-    browser.see("Removed. These jobs are denied from now on.");
+    stage.press("Connect").tick("GitLab").tick("The job signs in with its own identity");
+    stage.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
+    stage.press("Trusted workloads").press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
+    stage.press("Stop trusting").see("Removed. These jobs are denied from now on.");
     assert_eq!(trusts(), json!([]));
 
     let namespace = samples::s3().request["namespace"].as_str().unwrap().to_owned();
-    browser.press("Namespaces");
-    browser.press(&format!("Freeze {namespace}"));
-    browser.press("Freeze");
+    stage.press("Namespaces").press(&format!("Freeze {namespace}")).press("Freeze");
     // The only integration for this namespace is disabled, so the freeze affects none.
-    browser.see(&format!("Froze {namespace} (1 credential, 0 integrations)."));
-    browser.press(&format!("Thaw {namespace}"));
-    browser.press("Thaw");
-    browser.see(&format!("Thawed {namespace}."));
+    stage.see(&format!("Froze {namespace} (1 credential, 0 integrations)."));
+    stage.press(&format!("Thaw {namespace}")).press("Thaw").see(&format!("Thawed {namespace}."));
 
-    // The list shows entries after a checkpoint contains them.
-    eventually("the freeze is in the audit", || {
-        let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
-        frozen.as_array().unwrap().len() == 1
-    });
-    browser.press("Audit");
-    browser.see("integration nightly import");
-    browser.choose("Did what", "namespace.frozen");
-    browser.press("Filter");
+    audited(&session, "namespace.frozen", 1);
+    stage.press("Audit").see("integration nightly import");
+    stage.choose("Did what", "namespace.frozen").press("Filter");
     let one = "return document.querySelectorAll('tbody tr:not(.group-row)').length === 1";
-    browser.until("one entry", one, &[]);
-    browser.check_nothing_refused();
+    stage.until("one entry", one, &[]);
+    stage.check_nothing_refused();
 }
 
 #[test]
@@ -1424,33 +1169,23 @@ fn job_is_connected_from_its_credential() {
     let address = free_address();
     let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
     let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
     let id = session.save(&samples::small("imports/nightly", 0));
     let known = Integration::make(&stage.vault, "partner-sync", &["imports/*"]);
     // Integrations that may use a credential are listed before any has used it.
-    stage.visit("#/credentials");
-    browser.see("Allowed jobs");
-    browser.see("partner-sync");
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.see("Can use it: partner-sync.");
-    browser.press("Connect a job");
-    browser.see("--token-file partner-sync.token --namespace imports/nightly");
-    browser.see("Waiting for the first run…");
+    stage.visit("#/credentials").see("Allowed jobs").see("partner-sync");
+    stage.visit(&format!("#/credentials/{id}")).see("Can use it: partner-sync.");
+    stage.press("Connect a job").see("--token-file partner-sync.token --namespace imports/nightly");
+    stage.see("Waiting for the first run…");
     known.activate(&Client::new(address), "imports/nightly").expect(201);
-    browser.see("partner-sync used it.");
-    browser.choose("Job", "new");
-    browser.fill("Name", "nightly import");
-    browser.press("Create and show the token");
-    browser.see("ovi_");
-    browser.tick("Kubernetes");
-    browser.see("nightly-import-orgvault");
+    stage.see("partner-sync used it.");
+    stage.choose("Job", "new").fill("Name", "nightly import").press("Create and show the token").see("ovi_");
+    stage.tick("Kubernetes").see("nightly-import-orgvault");
     // The token is shown once, so Escape does not close the dialog.
-    browser.key(Key::Escape);
-    browser.see("ovi_");
-    browser.press("Done");
-    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    stage.key(Key::Escape).see("ovi_");
+    stage.press("Done");
+    let integrations = session.get("/integrations").expect(200).json();
     assert_eq!(integrations[0]["namespaces"], json!(["imports/nightly"]));
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 #[test]
@@ -1459,72 +1194,49 @@ fn editors_see_frozen_namespaces() {
     let (vault, browser) = (&stage.vault, &stage.browser);
     let admin = vault.account("Acme", "admin").log_in(&vault.client());
     let id = admin.save(&samples::small("imports/nightly", 0));
-    admin.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "imports/nightly"})).send().expect(200);
+    admin.post("/namespaces/freeze", &json!({"namespace": "imports/nightly"})).expect(200);
     stage.sign_in("editor");
     browser.see("imports/nightly was frozen");
-    stage.visit("#/credentials");
-    browser.see("frozen");
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.see("Its jobs are denied until an admin thaws it.");
+    stage.visit("#/credentials").see("frozen");
+    stage.visit(&format!("#/credentials/{id}")).see("Its jobs are denied until an admin thaws it.");
 }
 
 #[test]
 fn used_invitation_is_reported_before_a_password_is_chosen() {
     let stage = Stage::start();
-    let browser = &stage.browser;
     stage.vault.organization("Acme");
-    browser.go(&stage.url("#/enrol/aaaaaaaaaaaaaaaaaaaaaaaaaa"));
-    browser.see("This invitation was used or has expired.");
-    browser.see("Invitation code");
+    stage.go(&stage.url("#/enrol/aaaaaaaaaaaaaaaaaaaaaaaaaa")).see("This invitation was used or has expired.");
+    stage.see("Invitation code");
 }
 
 #[test]
 fn owners_change_password_and_passcode() {
-    let stage = Stage::start();
-    let (account, session) = stage.sign_in("viewer");
-    let browser = &stage.browser;
-    stage.visit("#/account");
-    browser.see("A recovery code was used.");
-    browser.press("Change password");
-    browser.fill("Password", "not the password");
-    browser.fill("Passcode", &account.recovery_code());
-    browser.fill("New password", PASSWORD);
-    browser.fill("New password again", PASSWORD);
-    browser.press("Change password");
-    browser.see("You stay signed in.");
-    browser.fill("Password", &account.password);
-    browser.press("Change password");
-    browser.see("Changed the password and ended all other sessions.");
+    let (stage, account, session) = Stage::signed_in_as("viewer");
+    stage.visit("#/account").see("A recovery code was used.");
+    stage.press("Change password").fill("Password", "not the password");
+    stage.fill("Passcode", &account.recovery_code()).fill("New password", PASSWORD);
+    stage.fill("New password again", PASSWORD).press("Change password").see("You stay signed in.");
+    stage.fill("Password", &account.password).press("Change password");
+    stage.see("Changed the password and ended all other sessions.");
     assert!(!session.is_live());
 
-    browser.press("New recovery codes");
-    browser.fill("Password", PASSWORD);
-    browser.fill("Passcode", &account.recovery_code());
-    browser.press("Create new codes");
+    stage.press("New recovery codes").fill("Password", PASSWORD).fill("Passcode", &account.recovery_code());
+    stage.press("Create new codes");
     let codes = "const codes = [...document.querySelectorAll('.codes code')].map((code) => code.textContent); \
         return codes.length === 10 && codes";
-    let codes = browser.until("new codes", codes, &[]);
-    browser.press("I’ve saved these codes");
-    browser.see("Created new recovery codes");
+    let codes = stage.until("new codes", codes, &[]);
+    stage.press("I’ve saved these codes").see("Created new recovery codes");
 
-    browser.press("Change authenticator");
-    browser.fill("Password", PASSWORD);
-    browser.fill("Passcode", codes[0].as_str().unwrap());
-    browser.press("Continue");
+    stage.press("Change authenticator").fill("Password", PASSWORD).fill("Passcode", codes[0].as_str().unwrap());
+    stage.press("Continue");
     let secret =
-        browser.until("the secret", "return document.querySelector('[data-secret]')?.dataset.secret ?? null", &[]);
-    browser.fill("Passcode of the new secret", &Authenticator::new(secret.as_str().unwrap()).code(current_step()));
-    browser.press("Finish");
-    browser.see("Changed the authenticator");
+        stage.until("the secret", "return document.querySelector('[data-secret]')?.dataset.secret ?? null", &[]);
+    stage.fill("Passcode of the new secret", &Authenticator::new(secret.as_str().unwrap()).code(current_step()));
+    stage.press("Finish").see("Changed the authenticator");
 
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.fill("E-mail", &account.email);
-    browser.fill("Password", PASSWORD);
-    browser.fill("Passcode", codes[1].as_str().unwrap());
-    browser.press("Sign in");
-    browser.see("Find");
-    browser.check_nothing_refused();
+    sign_out(&stage);
+    stage.fill("E-mail", &account.email).fill("Password", PASSWORD);
+    stage.fill("Passcode", codes[1].as_str().unwrap()).press("Sign in").see("Find").check_nothing_refused();
 }
 
 #[test]
@@ -1534,45 +1246,39 @@ fn long_list_has_pages_and_a_viewer_only_reads() {
     for number in 0..120 {
         session.save(&samples::small(&format!("many/{number:03}"), number));
     }
-    let browser = &stage.browser;
     stage.sign_in("viewer");
     let first = "return document.querySelector('tbody a')?.textContent === arguments[0] \
         && document.querySelectorAll('tbody tr:not(.group-row)').length === arguments[1]";
-    stage.visit("#/credentials");
-    browser.see("120 credentials");
+    stage.visit("#/credentials").see("120 credentials");
     for (name, rows, button) in
         [("many/119", 100, "Next →"), ("many/019", 20, "← Previous"), ("many/119", 100, "Next →")]
     {
-        browser.until(name, first, &[json!(name), json!(rows)]);
-        browser.press(button);
+        stage.until(name, first, &[json!(name), json!(rows)]);
+        stage.press(button);
     }
     // Going back shows the page that was left.
-    browser.press("many/010");
-    browser.see("Versions");
-    browser.script("history.back()", &[]);
-    browser.until("the second page", first, &[json!("many/019"), json!(20)]);
-    browser.press("Namespace");
-    browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
+    stage.press("many/010").see("Versions");
+    stage.script("history.back()", &[]);
+    stage.until("the second page", first, &[json!("many/019"), json!(20)]);
+    stage.press("Namespace");
+    stage.until("sorted by name", first, &[json!("many/000"), json!(100)]);
     // A click next to the link opens the row, and the address keeps the order.
-    browser.script("document.querySelector('tbody tr:not(.group-row) td').click()", &[]);
-    browser.see("Versions");
-    browser.script("history.back()", &[]);
-    browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
-    browser.fill("Namespace", "y/007");
-    browser.until("one row", first, &[json!("many/007"), json!(1)]);
-    browser.press("many/007");
-    browser.see("Versions");
+    stage.script("document.querySelector('tbody tr:not(.group-row) td').click()", &[]);
+    stage.see("Versions");
+    stage.script("history.back()", &[]);
+    stage.until("sorted by name", first, &[json!("many/000"), json!(100)]);
+    stage.fill("Namespace", "y/007");
+    stage.until("one row", first, &[json!("many/007"), json!(1)]);
+    stage.press("many/007").see("Versions");
     for word in ["Rotate the key", "Delete", "Edit", "Check", "Usage"] {
         let named = "return [...document.querySelectorAll('main button, main a, main h2')].some((one) => one.textContent === arguments[0])";
-        assert_eq!(browser.script(named, &[json!(word)]), false, "{word}");
+        assert_eq!(stage.script(named, &[json!(word)]), false, "{word}");
     }
     for place in ["#/credentials/new", "#/accounts", "#/audit"] {
-        stage.visit("#/account");
-        browser.see("Recovery codes left");
-        stage.visit(place);
-        browser.see("Your role does not permit this.");
+        stage.visit("#/account").see("Recovery codes left");
+        stage.visit(place).see("Your role does not permit this.");
     }
-    browser.check_nothing_refused();
+    stage.check_nothing_refused();
 }
 
 /// Returns the time in this number of hours.
@@ -1585,56 +1291,43 @@ fn in_hours(browser: &Browser, hours: i32) -> Value {
 
 #[test]
 fn overview_lists_what_expires_first() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     let mut request = samples::small("payroll/most-urgent", 0);
     session.save(&request);
     // An object that was not checked is not shown as healthy.
-    stage.visit("#/account");
-    browser.see("Recovery codes left");
-    stage.visit("#/overview");
-    browser.see("Not known: health of 1 credential, expiry of 1 credential.");
+    stage.visit("#/account").see("Recovery codes left");
+    stage.visit("#/overview").see("Not known: health of 1 credential, expiry of 1 credential.");
     session.delete(&session.ids()[0]).expect(204);
     for number in 0..8 {
         request = samples::small(
             &if number == 0 { "payroll/most-urgent".to_owned() } else { format!("later/{number}") },
             number,
         );
-        request["expires_at"] = in_hours(browser, 5 + 18 * i32::try_from(number).unwrap());
+        request["expires_at"] = in_hours(&stage, 5 + 18 * i32::try_from(number).unwrap());
         session.save(&request);
     }
-    stage.visit("#/account");
-    browser.see("Recovery codes left");
+    stage.visit("#/account").see("Recovery codes left");
     stage.visit("#/overview");
     let first = "return document.querySelector('.concerns li')?.textContent.includes('payroll/most-urgent')";
-    browser.until("the most urgent first", first, &[]);
-    browser.see("in 5 hours");
-    browser.see("3 more credentials.");
-    browser.press("Set aside…");
-    browser.see("Only for you");
-    browser.choose("Until", "");
-    browser.choose("Date", "2020-01-01");
-    browser.press("Set aside");
-    browser.until("the refusal", "return document.querySelector('.field-error:not(:empty)')?.textContent", &[]);
-    assert_eq!(browser.refusal("Date"), "Must be in the future and at most one year ahead.");
-    browser.choose("Until", "7");
-    browser.press("Set aside");
+    stage.until("the most urgent first", first, &[]);
+    stage.see("in 5 hours").see("3 more credentials.").press("Set aside…").see("Only for you");
+    stage.choose("Until", "").choose("Date", "2020-01-01").press("Set aside");
+    stage.until("the refusal", "return document.querySelector('.field-error:not(:empty)')?.textContent", &[]);
+    assert_eq!(stage.refusal("Date"), "Must be in the future and at most one year ahead.");
+    stage.choose("Until", "7").press("Set aside");
     let aside =
         "return document.querySelector('.concerns:last-of-type li')?.textContent.includes('payroll/most-urgent')";
-    browser.until("what was set aside last", aside, &[]);
-    browser.see("2 more credentials.");
-    let stored = session.call("GET", "/v1/account/set-aside").send().expect(200).json();
+    stage.until("what was set aside last", aside, &[]);
+    stage.see("2 more credentials.");
+    let stored = session.get("/account/set-aside").expect(200).json();
     assert_eq!(stored.as_array().unwrap().len(), 1);
-    browser.press("Show again");
-    browser.press("List all");
+    stage.press("Show again").press("List all");
     let sorted = "return document.querySelector('[aria-sort=ascending]')?.textContent.startsWith('Expires') \
         && document.querySelector('tbody tr a')?.textContent === 'payroll/most-urgent'";
-    browser.until("the list by expiry", sorted, &[]);
+    stage.until("the list by expiry", sorted, &[]);
     // Relative times are updated while the page is shown.
-    browser.script("const now = Date.now; Date.now = () => now() + 40 * 60000", &[]);
-    browser.see("in 4 hours");
-    browser.check_nothing_refused();
+    stage.script("const now = Date.now; Date.now = () => now() + 40 * 60000", &[]);
+    stage.see("in 4 hours").check_nothing_refused();
 }
 
 #[test]
@@ -1642,7 +1335,6 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     let address = free_address();
     let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
     let (account, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
     let id = session.save(&samples::small("backups/postgres", 0));
     let shipper = Integration::make(&stage.vault, "log-shipper", &["logs/*"]);
     let client = Client::new(address);
@@ -1650,90 +1342,63 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     let wrong = json!({"email": account.email, "password": "wrong", "passcode": "123456"});
     stage.vault.client().log_in(&wrong).expect(401);
     // A rejection within the second of the promotion would count as one after it.
-    let denied = in_hours(browser, 0);
-    eventually("the next second", || in_hours(browser, 0).as_str() > denied.as_str());
+    let denied = in_hours(&stage, 0);
+    eventually("the next second", || in_hours(&stage, 0).as_str() > denied.as_str());
     let mut second = samples::small("backups/postgres", 1);
     second["data"]["bucket"] = json!("exports-0");
     session.replace(&id, &second, true).expect(201);
     session.promote(&id, 2).expect(200);
-    session
-        .call("POST", "/v1/receivers")
-        .json(&json!({"kind": "webhook", "url": "https://hooks.example/x"}))
-        .send()
-        .expect(201);
-    eventually("the last change is in the audit log", || {
-        let added = session.call("GET", "/v1/audit?action=receiver.added").send().expect(200).json();
-        added.as_array().unwrap().len() == 1
-    });
-    stage.visit("#/credentials");
-    browser.see("Last used");
-    stage.visit("#/overview");
-    browser.see("log-shipper was denied backups/postgres (no access), 1×");
-    browser.see("backups/postgres: rotation not finished.");
+    session.post("/receivers", &json!({"kind": "webhook", "url": "https://hooks.example/x"})).expect(201);
+    audited(&session, "receiver.added", 1);
+    stage.visit("#/credentials").see("Last used");
+    stage.visit("#/overview").see("log-shipper was denied backups/postgres (no access), 1×");
+    stage.see("backups/postgres: rotation not finished.");
 
-    stage.visit("#/audit");
-    browser.see("log-shipper was denied backups/postgres: the integration has no access to it.");
-    browser.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
-    browser.see("promoted version 2 of backups/postgres.");
-    browser.see("added receiver https://hooks.example/…");
-    browser.see("Today, ");
-    browser.press("Denied jobs");
+    stage.visit("#/audit").see("log-shipper was denied backups/postgres: the integration has no access to it.");
+    stage.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
+    stage.see("promoted version 2 of backups/postgres.").see("added receiver https://hooks.example/…");
+    stage.see("Today, ");
+    stage.press("Denied jobs");
     let rows = "const rows = [...document.querySelectorAll('tbody tr:not(.group-row)')]; \
         return rows.length === 1 && rows[0].textContent.includes(arguments[0])";
-    browser.until("the denied job", rows, &[json!("log-shipper was denied backups/postgres")]);
-    browser.press("Failed sign-ins");
-    browser.until("the failed sign-in", rows, &[json!("wrong password")]);
-    browser.press("Everything");
-    browser.see("added receiver https://hooks.example/…");
+    stage.until("the denied job", rows, &[json!("log-shipper was denied backups/postgres")]);
+    stage.press("Failed sign-ins");
+    stage.until("the failed sign-in", rows, &[json!("wrong password")]);
+    stage.press("Everything").see("added receiver https://hooks.example/…");
     // The options are unique and name their subject.
     let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
         return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
-    assert_eq!(browser.script(choices, &[]), json!([true, 7]));
-    browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
-    let lines = printed(browser).join("\n");
+    assert_eq!(stage.script(choices, &[]), json!([true, 7]));
+    stage.script("dispatchEvent(new Event('beforeprint'))", &[]);
+    let lines = printed(&stage).join("\n");
     assert!(lines.contains("Acme at 127.") && lines.contains("added receiver"), "{lines}");
     assert!(!lines.contains("Find") && !lines.contains("Filter"), "{lines}");
 
-    stage.visit("#/overview");
-    browser.press("Grant access");
-    assert_eq!(browser.value("Namespaces"), "logs/*\nbackups/postgres");
-    browser.press("Save");
-    browser.see("Saved log-shipper.");
+    stage.visit("#/overview").press("Grant access");
+    assert_eq!(stage.value("Namespaces"), "logs/*\nbackups/postgres");
+    stage.press("Save").see("Saved log-shipper.");
     shipper.activate(&client, "backups/postgres").expect(201);
 
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.see("Rotation not finished. No job can use version 1 any more.");
-    browser.see("Denied in the last 7 days: log-shipper (no access) 1×");
-    browser.see("Can use it: log-shipper.");
-    browser.press("Continue");
-    browser.see("log-shipper has the new key");
-    browser.see("Unchanged: bucket.");
+    stage.visit(&format!("#/credentials/{id}")).see("Rotation not finished. No job can use version 1 any more.");
+    stage.see("Denied in the last 7 days: log-shipper (no access) 1×").see("Can use it: log-shipper.");
+    stage.press("Continue").see("log-shipper has the new key").see("Unchanged: bucket.");
     // After a roll back, the job that runs with version 2 is a holder of it.
-    browser.press("Roll back to version 1");
-    browser.press("Roll back");
-    browser.see("Rolled back to version 1");
-    browser.see("log-shipper may use version 2 until");
-    let text = browser.text();
+    stage.press("Roll back to version 1").press("Roll back").see("Rolled back to version 1");
+    stage.see("log-shipper may use version 2 until");
+    let text = stage.text();
     assert!(!text.contains("old key") && !text.contains("Delete version 2"), "{text}");
-    browser.press("Promote version 2 again");
-    browser.press("Promote");
-    browser.press("I’ve disabled the old key — delete version 1");
-    browser.press("Delete");
-    browser.see("Rotation complete");
+    stage.press("Promote version 2 again").press("Promote");
+    stage.press("I’ve disabled the old key — delete version 1").press("Delete").see("Rotation complete");
     // It is no job that used the credential before.
-    browser.see("0 jobs have used the new key.");
-    assert_eq!(browser.script("return document.querySelectorAll('.stepper .done').length", &[]), 4);
-    browser.see("Check (skipped)");
-    browser.press("Back to credential");
+    stage.see("0 jobs have used the new key.");
+    assert_eq!(stage.script("return document.querySelectorAll('.stepper .done').length", &[]), 4);
+    stage.see("Check (skipped)");
+    stage.press("Back to credential");
     // Because the credential is in use, its name must be typed.
-    browser.see("log-shipper");
-    browser.press("More actions for backups/postgres");
-    browser.press("Delete");
-    browser.see("In use.");
-    browser.press("Delete");
-    assert_eq!(browser.refusal("Type backups/postgres to confirm"), "Type backups/postgres.");
-    browser.key(Key::Escape);
-    browser.check_nothing_refused();
+    stage.see("log-shipper");
+    stage.press("More actions for backups/postgres").press("Delete").see("In use.").press("Delete");
+    assert_eq!(stage.refusal("Type backups/postgres to confirm"), "Type backups/postgres.");
+    stage.key(Key::Escape).check_nothing_refused();
 }
 
 #[test]
@@ -1741,119 +1406,91 @@ fn rotation_is_reported_on_any_page_when_jobs_have_the_new_key() {
     let address = free_address();
     let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
     let (account, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
     let id = session.save(&samples::small("backups/postgres", 0));
     let runner = Integration::make(&stage.vault, "backup-runner", &["backups/*"]);
     let client = Client::new(address);
     let activation = runner.activate(&client, "backups/postgres").expect(201).json();
     session.replace(&id, &samples::small("backups/postgres", 1), false).expect(201);
-    session.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "backups/postgres"})).send().expect(200);
-    eventually("the freeze is in the audit log", || {
-        let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
-        frozen.as_array().unwrap().len() == 1
-    });
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.see("The namespace backups/postgres was frozen");
-    browser.see(&format!(" by {}. Its jobs are denied", account.email));
-    browser.press("Activity");
-    browser.see("froze backups/postgres.");
+    session.post("/namespaces/freeze", &json!({"namespace": "backups/postgres"})).expect(200);
+    audited(&session, "namespace.frozen", 1);
+    stage.visit(&format!("#/credentials/{id}")).see("The namespace backups/postgres was frozen");
+    stage.see(&format!(" by {}. Its jobs are denied", account.email));
+    stage.press("Activity").see("froze backups/postgres.");
     // The pages poll for as long as a job can use the old key.
-    browser.script(
+    stage.script(
         "const timer = setTimeout; globalThis.setTimeout = (act, wait) => timer(act, Math.min(wait ?? 0, 200))",
         &[],
     );
-    stage.visit(&format!("#/credentials/{id}/rotate"));
-    browser.see("backup-runner may use the old key until");
-    assert!(!browser.text().contains("I’ve disabled the old key"));
-    stage.visit("#/overview");
-    browser.see("rotation not finished. Jobs may use version 1 until");
-    stage.visit("#/accounts");
-    browser.see("Last login");
+    stage.visit(&format!("#/credentials/{id}/rotate")).see("backup-runner may use the old key until");
+    assert!(!stage.text().contains("I’ve disabled the old key"));
+    stage.visit("#/overview").see("rotation not finished. Jobs may use version 1 until");
+    stage.visit("#/accounts").see("Last login");
     let path = format!("/v1/activations/{}", activation["id"].as_str().unwrap());
     client.request("DELETE", &path).bearer(&runner.token).send().expect(204);
-    browser.see("backups/postgres: no job can use the old key any more. You can disable it.");
-    stage.visit("#/overview");
-    browser.see("No job can use version 1 any more: disable the old key.");
-    browser.press("Continue rotation");
-    browser.see("I’ve disabled the old key — delete version 1");
-    browser.until("no message", "return document.querySelector('.drafts').hidden", &[]);
-    browser.check_nothing_refused();
+    stage.see("backups/postgres: no job can use the old key any more. You can disable it.");
+    stage.visit("#/overview").see("No job can use version 1 any more: disable the old key.");
+    stage.press("Continue rotation").see("I’ve disabled the old key — delete version 1");
+    stage.until("no message", "return document.querySelector('.drafts').hidden", &[]);
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn credentials_without_expiry_are_sorted_last() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     for (number, hours) in [(0, None), (1, Some(400)), (2, Some(40)), (3, None)] {
         let mut request = samples::small(&format!("job/{number}"), number);
         if let Some(hours) = hours {
-            request["expires_at"] = in_hours(browser, hours);
+            request["expires_at"] = in_hours(&stage, hours);
         }
         session.save(&request);
     }
     let first = "return [...document.querySelectorAll('tbody tr a')].slice(0, 2).map((link) => link.textContent).join() \
         === arguments[0]";
     stage.visit("#/credentials?sort=Expires");
-    browser.until("the earliest first", first, &[json!("job/2,job/1")]);
-    browser.press("Expires ↑");
-    browser.until("the latest first", first, &[json!("job/1,job/2")]);
-    browser.check_nothing_refused();
+    stage.until("the earliest first", first, &[json!("job/2,job/1")]);
+    stage.press("Expires ↑");
+    stage.until("the latest first", first, &[json!("job/1,job/2")]);
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn half_typed_date_is_refused_and_kept() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("editor");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("editor");
     let id = session.save(&samples::small("imports/nightly", 0));
-    stage.visit(&format!("#/credentials/{id}"));
-    browser.press("Set the expiry");
+    stage.visit(&format!("#/credentials/{id}")).press("Set the expiry");
     let focus = |control: &str| {
-        browser.until(
+        stage.until(
             control,
             "const one = document.querySelector(`dialog[open] ${arguments[0]}`); one?.focus(); return Boolean(one)",
             &[json!(control)],
         )
     };
     focus("[type=date]");
-    browser.keys("1");
-    browser.key(Key::Escape);
-    browser.see("Press Escape again to discard it.");
-    browser.press("Save");
-    assert_eq!(browser.refusal("Expires"), "Complete the date, or clear it.");
+    stage.keys("1").key(Key::Escape).see("Press Escape again to discard it.").press("Save");
+    assert_eq!(stage.refusal("Expires"), "Complete the date, or clear it.");
     let set = "const date = document.querySelector('dialog[open] [type=date]'); date.value = '2031-02-03'; \
         date.dispatchEvent(new Event('input', { bubbles: true }))";
-    browser.script(set, &[]);
-    browser.press("Save");
-    browser.see("Saved.");
+    stage.script(set, &[]);
+    stage.press("Save").see("Saved.");
     let saved = session.show(&id).expect(200).json()["expires_at"].clone();
     let ends = "return new Date('2031-02-03T23:59:59').toISOString().slice(0, 19) + 'Z'";
-    assert_eq!(saved, browser.script(ends, &[]));
-    browser.check_nothing_refused();
+    assert_eq!(saved, stage.script(ends, &[]));
+    stage.check_nothing_refused();
 }
 
 #[test]
 fn back_returns_to_the_row_and_sign_out_to_the_overview() {
-    let stage = Stage::start();
-    let (_, session) = stage.sign_in("admin");
-    let browser = &stage.browser;
+    let (stage, session) = Stage::signed_in("admin");
     for number in 0..40 {
         session.save(&samples::small(&format!("many/{number:03}"), number));
     }
-    stage.visit("#/credentials");
-    browser.see("40 credentials");
-    browser.press("many/005");
-    browser.see("Versions");
-    browser.script("history.back()", &[]);
+    stage.visit("#/credentials").see("40 credentials");
+    stage.press("many/005").see("Versions");
+    stage.script("history.back()", &[]);
     let there = "return scrollY > 200 && document.activeElement.textContent === 'many/005'";
-    browser.until("the row that was left", there, &[]);
-    stage.visit("#/accounts");
-    browser.see("Last login");
-    open_account_menu(browser);
-    browser.press("Sign out");
-    browser.see("You are signed out.");
+    stage.until("the row that was left", there, &[]);
+    stage.visit("#/accounts").see("Last login");
+    sign_out(&stage).see("You are signed out.");
     stage.sign_in_as(&stage.vault.account("Acme", "viewer"));
-    browser.see("Needs attention");
-    browser.check_nothing_refused();
+    stage.see("Needs attention").check_nothing_refused();
 }

@@ -165,8 +165,7 @@ fn backup_and_restore_on_full_disk_change_nothing() {
     let full = File::options().write(true).open(&filler).unwrap();
     full.set_len(full.metadata().unwrap().len() - 96 * 1024).unwrap();
     drop(full);
-    let output = vault.run(&restore).refused().stderr;
-    assert!(output.contains("no space left on device") && output.contains("Nothing was changed"), "{output}");
+    vault.run(&restore).refused().says("no space left on device").says("Nothing was changed");
     assert!(!elsewhere.join("orgvault.db").exists() && !elsewhere.join("orgvault.db.restore-unfinished").exists());
     fs::remove_file(&filler).unwrap();
     vault.run(&restore).done();

@@ -15,17 +15,10 @@ on_both_databases! {
     arguments_are_validated_before_anything_is_created,
     leftover_root_key_is_not_used_for_another_vault,
     missing_root_key_is_never_replaced,
-    second_start_reports_ignored_options_and_next_steps,
 }
 
 /// Words in messages that could lead to a second vault, or to the loss of one.
 const DANGEROUS: [&str; 6] = ["/dev/urandom", "chmod", "chown", "overwrite it", "delete", "remove"];
-
-fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
-    let output = vault.scratch("output");
-    let server = Server::start(vault.command(&[&["quickstart"], arguments].concat()), &output, &vault.scratch("log"));
-    (server, fs::read_to_string(output).unwrap())
-}
 
 /// Runs `quickstart`, which must fail to start a server.
 fn quickstart_fails(vault: &Vault, arguments: &[&str]) -> Run {
@@ -41,13 +34,18 @@ fn random_key(path: &Path) {
 
 fn arguments_are_validated_before_anything_is_created(database: Database) {
     let vault = Vault::absent(database);
-    for arguments in [["--email", "admin"], ["--email", "admin@@example.com"], ["--org", ""], ["--org", " Acme"]] {
-        let output = quickstart_fails(&vault, &arguments).misused().stderr;
-        assert!(output.contains(arguments[0]), "{output}");
+    for arguments in [
+        ["--email", "admin"],
+        ["--email", "admin@@example.com"],
+        ["--org", ""],
+        ["--org", " Acme"],
+        ["--max-ttl", "1s"],
+    ] {
+        quickstart_fails(&vault, &arguments).misused().says(&format!("orgvault: {}: ", arguments[0]));
         assert!(!vault.data_dir().exists(), "{arguments:?}: something was made");
     }
     // The corrected command succeeds.
-    let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
+    let (server, _) = vault.quickstart(&["--email", "admin@example.org", "--org", "Acme"]);
     assert_eq!(vault.json(&["account", "list"])[0]["email"], "admin@example.org");
     assert_eq!(server.stop(), Some(0));
 }
@@ -55,7 +53,7 @@ fn arguments_are_validated_before_anything_is_created(database: Database) {
 #[test]
 fn closed_terminal_stops_the_server_in_order() {
     let vault = Vault::absent(Database::Sqlite);
-    let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
+    let (server, _) = vault.quickstart(&["--email", "admin@example.org", "--org", "Acme"]);
     assert_eq!(server.hang_up(), Some(0));
 }
 
@@ -97,23 +95,6 @@ fn missing_root_key_is_never_replaced(database: Database) {
     quickstart_fails(&vault, &[]).refused();
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
     vault.run(&["org", "list", "--root-key", kept.to_str().unwrap()]).done();
-}
-
-fn second_start_reports_ignored_options_and_next_steps(database: Database) {
-    let vault = Vault::absent(database);
-    let (server, _) = quickstart(&vault, &["--email", "first@example.com"]);
-    assert_eq!(server.stop(), Some(0));
-    let (server, printed) = quickstart(&vault, &["--org", "Other", "--email", "second@example.com"]);
-    let directory = vault.data_dir();
-    assert!(printed.contains(&format!("Serving the existing vault in {}", directory.display())), "{printed}");
-    assert!(server.log_text().contains("ignored --org and --email"), "it lists ignored options");
-    let next = printed.lines().find(|line| line.contains("account re-enrol")).unwrap();
-    assert!(next.contains("first@example.com") && next.contains(directory.to_str().unwrap()), "{next}");
-    assert_eq!(server.stop(), Some(0));
-    let (server, printed) = quickstart(&vault, &[]);
-    // All three servers share one log.
-    assert_eq!(server.log_text().matches("ignored --org").count(), 1, "{printed}");
-    assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
@@ -176,7 +157,7 @@ fn missing_file_is_reported_by_absolute_path() {
 #[test]
 fn served_vault_and_used_address_are_distinguished() {
     let mut vault = Vault::absent(Database::Sqlite);
-    let (server, _) = quickstart(&vault, &[]);
+    let (server, _) = vault.quickstart(&[]);
     let address = server.address.to_string();
     // The same vault at the same address. The lock is the reason, rather than the address.
     for command in [&["quickstart"][..], &["serve"]] {
@@ -187,14 +168,20 @@ fn served_vault_and_used_address_are_distinguished() {
     }
     assert_eq!(server.stop(), Some(0));
 
-    let (taken, free) = (TcpListener::bind("127.0.0.1:0").unwrap(), free_address().to_string());
-    let taken = taken.local_addr().unwrap().to_string();
-    for (flag, listen, admin) in [("--listen", &taken, &free), ("--admin-listen", &free, &taken)] {
-        for command in ["serve", "quickstart"] {
-            let output = vault.run(&[command, "--listen", listen, "--admin-listen", admin]).refused().stderr;
-            assert!(output.contains(&taken) && output.contains(&format!("Choose another with {flag}")), "{output}");
-        }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().to_string();
+    let flags = ["--listen", "--admin-listen", "--activation-listen"];
+    for (refused, command) in flags.into_iter().flat_map(|flag| [(flag, "serve"), (flag, "quickstart")]) {
+        let words = flags.map(|flag| format!("{flag}={}", if flag == refused { &taken } else { "127.0.0.1:0" }));
+        let words: Vec<&str> = [command].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let absent = Vault::absent(Database::Sqlite);
+        let vault = if command == "serve" { &vault } else { &absent };
+        let output = vault.run(&words).refused().stderr;
+        assert!(output.contains(&taken) && output.contains(&format!("Choose another with {refused}")), "{output}");
+        assert_eq!(flags.map(|flag| output.contains(flag)), flags.map(|flag| flag == refused), "{output}");
+        assert!(!absent.data_dir().exists(), "something was created");
     }
+    let free = free_address().to_string();
     let socket = vault.scratch("missing/socket");
     let arguments = ["serve", "--listen", &free, "--admin-listen", "", "--activation-listen"];
     let output = vault.run(&[&arguments[..], &[&format!("unix:{}", socket.display())]].concat()).refused().stderr;

@@ -39,16 +39,16 @@ region = eu-west-1
 struct Stage {
     desk: Desk,
     vault: Vault,
-    activation_listener: ActivationListener,
+    listener: ActivationListener,
     session: Session,
 }
 
 impl Stage {
     fn open() -> Self {
-        let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+        let (vault, listener) = ActivationListener::open(Database::Sqlite);
         let admin = vault.admin();
         let session = admin.log_in(&vault.client());
-        Self { desk: Desk::with_login(&vault, &admin), session, vault, activation_listener }
+        Self { desk: Desk::with_login(&vault, &admin), session, vault, listener }
     }
 
     fn file(&self, name: &str, content: &str) -> String {
@@ -114,7 +114,7 @@ fn import_saves_valid_credentials_and_explains_others() {
 
     // A job gets the credential of the file.
     let integration = Integration::make(&desk.vault, "nightly", &["imports/*"]);
-    let activated = integration.activate(&desk.activation_listener.client(), "imports/nightly").expect(201).json();
+    let activated = integration.activate(&desk.listener.client(), "imports/nightly").expect(201).json();
     let data = &activated["credentials"][0]["data"];
     assert_eq!(data["secret_access_key"], "wJalrXUtnFEMI/K7MDENG/bPxRfiCYSECRET0001");
     assert_eq!(

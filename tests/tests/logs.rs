@@ -72,7 +72,7 @@ fn refused_logins_and_lockouts_are_logged_with_their_reason() {
 
 #[test]
 fn actions_are_logged_with_actor() {
-    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+    let (vault, listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let actor = format!("account:{}", admin.id);
@@ -91,16 +91,16 @@ fn actions_are_logged_with_actor() {
 
     let invited = session.invite("grace@example.com", "viewer").expect(201);
     by_admin("account.invited", &invited, Some(format!("account:{}", invited.json()["id"].as_str().unwrap())));
-    let frozen = session.call("POST", "/v1/namespaces/freeze").json(&json!({"namespace": "imports/nightly"})).send();
+    let frozen = session.post("/namespaces/freeze", &json!({"namespace": "imports/nightly"}));
     let line = by_admin("namespace.frozen", &frozen.expect(200), None);
     assert_eq!(line["namespace"], "imports/nightly");
 
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let client = activation_listener.client();
+    let client = listener.client();
     let refused = integration.activate(&client, "imports/nightly");
     let line = line_of(&vault, "activation.refused-frozen", &refused.problem("frozen"));
     assert_eq!(line["actor"], format!("integration:{}", integration.id));
-    let thawed = session.call("POST", "/v1/namespaces/thaw").json(&json!({"namespace": "imports/nightly"})).send();
+    let thawed = session.post("/namespaces/thaw", &json!({"namespace": "imports/nightly"}));
     by_admin("namespace.thawed", &thawed, None);
     let purpose = json!({"namespace": "imports/nightly", "purpose": "text of the client"});
     let activated = integration.activate_with(&client, &purpose).expect(201);
@@ -141,8 +141,7 @@ fn commands_report_lockouts() {
     let locked = vault.json(&["account", "show", "--email", &jane.email]);
     assert_eq!((&locked["locked"], locked.get("login_closed")), (&json!(true), None));
     let until = locked["locked_until"].as_str().unwrap();
-    let listed = vault.run(&["account", "list"]).done().stdout;
-    assert!(listed.contains(&format!("locked until {until}")), "{listed}");
+    vault.run(&["account", "list"]).done().prints(&format!("locked until {until}"));
     let shown = account("show");
     assert!(shown.contains(until) && shown.contains("5 in a row") && shown.contains("account unlock"), "{shown}");
 

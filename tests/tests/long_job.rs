@@ -105,7 +105,7 @@ fn clients_continue_when_their_keys_expire() {
         "endpoint": front.endpoint(), "sts_endpoint": moto.endpoint(), "path_style_access": true,
         "role_arn": moto.create_role("exporter", ALL),
     });
-    let (vault, activation_listener) = ActivationListener::open_with(Database::Sqlite, &["--allow-egress=127.0.0.0/8"]);
+    let (vault, listener) = ActivationListener::open_with(Database::Sqlite, &["--allow-egress=127.0.0.0/8"]);
     vault.admin_session().save(&json!({"type": "s3", "namespace": NAMESPACE, "data": data}));
     let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
     let job = vault.scratch("job");
@@ -120,8 +120,8 @@ fn clients_continue_when_their_keys_expire() {
             format!("{} {} {tool} & jobs=\"$jobs $!\"; ", venv.join("bin/python3").display(), here.display())
         })
         .collect();
-    let mut command = integration
-        .command(activation_listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--vend", "short", "--"]);
+    let mut command =
+        integration.command(listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--vend", "short", "--"]);
     command.args([
         "sh",
         "-uc",
@@ -203,15 +203,14 @@ fn check_job_after_faults_of_vault(database: Database) {
         "access_key_id": first.id, "secret_access_key": first.secret, "bucket": BUCKET, "region": "us-east-1",
         "endpoint": moto.endpoint(), "path_style_access": true,
     });
-    let (mut vault, activation_listener) = ActivationListener::open_with(database, &[]);
+    let (mut vault, listener) = ActivationListener::open_with(database, &[]);
     let session = vault.admin_session();
     session.save(&json!({"type": "s3", "namespace": NAMESPACE, "data": data}));
     let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
     let job = vault.scratch("job");
     fs::create_dir(&job).unwrap();
     let python = find_tool("aws").with_file_name("python3");
-    let mut command =
-        integration.command(activation_listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--"]);
+    let mut command = integration.command(listener, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--"]);
     command.arg(python).args(["-c", READER]).current_dir(&job).env("HOME", &job);
     command.env("AWS_EC2_METADATA_DISABLED", "true").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = command.spawn().unwrap();
@@ -242,7 +241,7 @@ fn check_job_after_faults_of_vault(database: Database) {
     await_line(&used, &second.id);
     fs::write(job.join("stop"), "").unwrap();
     assert!(running.wait().unwrap().success());
-    assert_eq!(integration.live(&activation_listener.client()).len(), 0, "the activation has ended");
+    assert_eq!(integration.live(&listener.client()).len(), 0, "the activation has ended");
 }
 
 #[test]

@@ -17,7 +17,7 @@ on_both_databases! {
 struct Stage {
     desk: Desk,
     vault: Vault,
-    activation_listener: ActivationListener,
+    listener: ActivationListener,
     session: Session,
     email: String,
 }
@@ -49,11 +49,11 @@ const DATA: &str =
 
 impl Stage {
     fn open(database: Database) -> Self {
-        let (vault, activation_listener) = ActivationListener::open(database);
+        let (vault, listener) = ActivationListener::open(database);
         let admin = vault.admin();
         let (session, desk) = (admin.log_in(&vault.client()), Desk::with_login(&vault, &admin));
         fs::create_dir(desk.home().join("secrets")).unwrap();
-        Self { session, email: admin.email, vault, activation_listener, desk }
+        Self { session, email: admin.email, vault, listener, desk }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -181,13 +181,8 @@ fn export_applied_elsewhere_is_identical() {
     let claims = json!({"iss": "https://kubernetes.default.svc", "aud": audience(integration), "iat": now(), "exp": now() + 300,
         "sub": "system:serviceaccount:etl:nightly"});
     let body = json!({"namespace": "imports/nightly"});
-    let answer = desk
-        .activation_listener
-        .client()
-        .request("POST", "/v1/activations")
-        .bearer(&key.sign(&claims))
-        .json(&body)
-        .send();
+    let answer =
+        desk.listener.client().request("POST", "/v1/activations").bearer(&key.sign(&claims)).json(&body).send();
     assert_eq!(answer.expect(201).json()["credentials"][0]["data"]["secret_access_key"], "7sGh-source");
 
     // After manual changes, the plan shows them and `apply` reverts them.

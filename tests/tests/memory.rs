@@ -41,7 +41,7 @@ fn a72_no_secret_stays_in_memory() {
     if !geteuid().is_root() {
         skip!("only root can read the memory of a process that is closed to debuggers");
     }
-    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+    let (vault, listener) = ActivationListener::open(Database::Sqlite);
     let mark = format!("{:x}", std::process::id());
     let of = |name: &str| format!("Cn{mark}/{name}+Zq7~&=<Vx0123456789");
     let mut canaries = Canaries::new();
@@ -76,7 +76,7 @@ fn a72_no_secret_stays_in_memory() {
         let opened = {
             let integration = Integration::make(&vault, "canary", &["canary"]);
             canaries.add("the integration's token", &integration.token);
-            integration.activate(&activation_listener.client(), "canary").expect(201).text()
+            integration.activate(&listener.client(), "canary").expect(201).text()
         };
         assert!(opened.contains("session_token"), "{opened}");
         body["data"]["secret_access_key"] = of("compared secret").into();
@@ -84,7 +84,7 @@ fn a72_no_secret_stays_in_memory() {
         let pasted = ["AWS_SECRET_ACCESS_KEY", "password"].map(|name| format!("{name}='{}'\n", of("pasted secret")));
         for text in [pasted.concat(), json!({"a": body["data"], "b": {"secret_key": of("pasted secret")}}).to_string()]
         {
-            session.call("POST", "/v1/organization-vault/read").json(&json!({"text": text})).send().expect(200);
+            session.post("/organization-vault/read", &json!({"text": text})).expect(200);
         }
         session.log_out().expect(204);
     }
@@ -97,7 +97,7 @@ fn a72_no_secret_stays_in_memory() {
         let id = session.save(&small("others", round));
         session.replace(&id, &small("others", round + ROUNDS), false).expect(201);
         session.try_list().expect(200);
-        activation_listener.client().get("/v1/activations").bearer("ovi_none").send();
+        listener.client().get("/v1/activations").bearer("ovi_none").send();
     }
     let (searched, found) = search(vault.server(), &canaries);
     assert!(searched > 10_000_000, "only {searched} bytes were searched");

@@ -10,7 +10,7 @@ use vault_tests::{ActivationListener, Database, Session};
 fn checked(session: &Session, id: &str, version: i64) -> Value {
     let began = Instant::now();
     loop {
-        let versions = session.call("GET", &format!("/v1/organization-vault/{id}/versions")).send().expect(200).json();
+        let versions = session.get(&format!("/organization-vault/{id}/versions")).expect(200).json();
         let found = versions.as_array().unwrap().iter().find(|found| found["version"] == version).cloned().unwrap();
         if let Some(health) = found.get("health") {
             return health.clone();

@@ -55,7 +55,7 @@ fn generated_requests_get_described_responses() {
     let credential = session.save(&small("imports", 1));
     session.replace(&credential, &small("imports", 1), false).expect(201);
     let integration = json!({"name": "nightly", "namespaces": ["imports"]});
-    let integration = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
+    let integration = session.post("/integrations", &integration).expect(201).json();
     // Data that matches the schema may still be invalid, such as a bucket name.
     let settings = format!(
         "headers = {{ Authorization = \"Bearer {}\" }}\n\

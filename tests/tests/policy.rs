@@ -213,23 +213,22 @@ impl Stage {
                 invited["id"].as_str().unwrap().to_owned()
             }
             "/v1/integrations/" => {
-                let created =
-                    admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
+                let created = admin.post("/integrations", &self.integration()).expect(201).json();
                 created["id"].as_str().unwrap().to_owned()
             }
             "/v1/receivers/" => {
                 // An organization has at most ten receivers, so delete the previous one.
-                for receiver in admin.call("GET", "/v1/receivers").send().expect(200).json().as_array().unwrap() {
+                for receiver in admin.get("/receivers").expect(200).json().as_array().unwrap() {
                     let path = format!("/v1/receivers/{}", receiver["id"].as_str().unwrap());
                     admin.call("DELETE", &path).send().expect(204);
                 }
-                let created = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
+                let created = admin.post("/receivers", &receiver()).expect(201).json();
                 created["id"].as_str().unwrap().to_owned()
             }
             "/v1/account/sessions/" => {
                 let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);
                 let session = self.fresh_session(caller).filter(|_| own).unwrap_or_else(|| admin.clone());
-                let sessions = session.call("GET", "/v1/account/sessions").send().expect(200).json();
+                let sessions = session.get("/account/sessions").expect(200).json();
                 let sessions = sessions.as_array().unwrap();
                 let current = sessions.iter().find(|session| session["current"] == true).unwrap();
                 current["id"].as_str().unwrap().to_owned()

@@ -1,6 +1,6 @@
 //! `quickstart`, and the command lines that it prints for pasting.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -12,73 +12,53 @@ use vault_tests::binary::{self, Run};
 use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::snapshot::mode;
-use vault_tests::{Account, Database, Vault, on_both_databases};
+use vault_tests::{Account, Database, Desk, Vault, on_both_databases};
 
 on_both_databases! {
     quickstart_signs_in_and_serves_jobs,
     repeated_quickstart_changes_nothing,
 }
 
-/// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
-fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
-    let output = vault.scratch("output");
-    let command = vault.command(&[&["quickstart"], arguments].concat());
-    let server = Server::start(command, &output, &vault.scratch("log"));
-    (server, fs::read_to_string(output).unwrap())
-}
-
 /// A user with a home directory who runs `quickstart` and other commands.
-struct Desk {
+struct Stage {
     vault: Vault,
-    home: PathBuf,
+    desk: Desk,
 }
 
-impl Desk {
+impl Stage {
     fn new(database: Database) -> Self {
         let vault = Vault::absent(database);
-        let home = vault.scratch("home");
-        fs::create_dir(&home).unwrap();
-        Self { vault, home }
+        Self { desk: Desk::of(&vault, "home"), vault }
     }
 
-    fn own(&self, mut command: Command) -> Command {
-        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").env_remove("XDG_RUNTIME_DIR");
-        command
-    }
-
-    /// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
     fn quickstart(&self, arguments: &[&str]) -> (Server, String) {
-        let output = self.vault.scratch("output");
-        let command = self.own(self.vault.command(&[&["quickstart"], arguments].concat()));
-        let server = Server::start(command, &output, &self.vault.scratch("log"));
-        (server, fs::read_to_string(output).unwrap())
+        let command = self.vault.command(&[&["quickstart"], arguments].concat());
+        self.vault.quickstart_by(self.desk.at_home(command, &[]))
     }
 
     /// Runs a command without flags that select the vault.
     fn run(&self, arguments: &[&str]) -> Run {
-        let mut command = self.own(binary::command());
-        Run::of(command.args(arguments).current_dir(&self.home))
+        self.desk.run(arguments)
     }
 
     fn profile(&self) -> PathBuf {
-        self.home.join(".local/state/orgvault/logins/default.json")
+        self.desk.kept("default")
     }
 
     /// Saves a credential for a bucket in the namespace.
     fn save(&self, namespace: &str, endpoint: &str) -> Run {
-        let data = self.home.join("data.json");
-        let text = format!(
-            r#"{{"access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": "made-up/Secret", "bucket": "b", "endpoint": "{endpoint}"}}"#
-        );
-        fs::write(&data, text).unwrap();
-        fs::set_permissions(&data, fs::Permissions::from_mode(0o600)).unwrap();
-        let data = data.to_str().unwrap();
-        self.run(&["credential", "save", "--namespace", namespace, "--type", "s3", "--data-file", data])
+        let data = json!({"access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": "made-up/Secret", "bucket": "b", "endpoint": endpoint});
+        self.save_data(namespace, &data)
+    }
+
+    fn save_data(&self, namespace: &str, data: &Value) -> Run {
+        let data = self.desk.file("data.json", &data.to_string());
+        self.run(&["credential", "save", "--namespace", namespace, "--type", "s3", "--data-file", &data])
     }
 }
 
 fn quickstart_signs_in_and_serves_jobs(database: Database) {
-    let desk = Desk::new(database);
+    let desk = Stage::new(database);
     let (server, printed) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
     for part in [
@@ -111,7 +91,7 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
     assert_eq!(desk.run(&job).done().stdout, "b\n");
     assert_eq!(fs::read_to_string(directory.join("quickstart.token")).unwrap(), token);
     assert_eq!(server.stop(), Some(0));
-    let command = desk.own(desk.vault.command(&["serve"]));
+    let command = desk.desk.at_home(desk.vault.command(&["serve"]), &[]);
     let server = Server::start(command, &desk.vault.scratch("output"), &desk.vault.scratch("log"));
     assert_eq!(desk.run(&job).done().stdout, "b\n");
     assert_eq!(server.stop(), Some(0));
@@ -119,15 +99,14 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
 
 #[test]
 fn jobs_wait_for_restarting_vault() {
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     let (server, _) = desk.quickstart(&[]);
     desk.save("imports/daily", "https://s3.example.com").done();
     assert_eq!(server.stop(), Some(0));
     let immediate = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
     assert!(!immediate.stderr.contains("Retrying"), "{immediate:?}");
-    let mut job = desk.own(binary::command());
-    job.args(["exec", "--namespace", "imports/daily", "--", "true"]).stderr(Stdio::piped());
-    let mut job = job.spawn().unwrap();
+    let mut job = desk.desk.command(&["exec", "--namespace", "imports/daily", "--", "true"]);
+    let mut job = job.stderr(Stdio::piped()).spawn().unwrap();
     let mut output = BufReader::new(job.stderr.take().unwrap()).lines();
     assert!(output.next().unwrap().unwrap().contains("cannot reach unix:"));
     assert_eq!(output.next().unwrap().unwrap(), "  Retrying for 30s");
@@ -138,7 +117,7 @@ fn jobs_wait_for_restarting_vault() {
 
 #[test]
 fn quickstart_keeps_an_existing_profile() {
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     fs::create_dir_all(desk.profile().parent().unwrap()).unwrap();
     let other = r#"{"url":"https://vault.example/v1","email":"ada@example.com","session":{"access_token":"t","expires_at":"2020-01-01T00:00:00Z"}}"#;
     fs::write(desk.profile(), other).unwrap();
@@ -147,26 +126,20 @@ fn quickstart_keeps_an_existing_profile() {
     assert!(printed.contains("Not signed in: profile default belongs to ada@example.com"), "{printed}");
     assert_eq!(fs::read_to_string(desk.profile()).unwrap(), other);
     // The token is not sent to another listener, and nothing is read from the current directory.
-    let output = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
-    assert!(output.contains("--activation-url is missing"), "{output}");
+    desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().says("--activation-url is missing");
 }
 
 /// A login changes only the session, `quickstart` stores the addresses of its vault again, and a logout needs no server.
 #[test]
 fn profile_follows_its_vault() {
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     let (server, printed) = desk.quickstart(&["--json"]);
     let account = Account::new(&serde_json::from_str::<Value>(&printed).unwrap()["account"], None);
     desk.save("imports/daily", "https://s3.example.com").done();
     let job = ["exec", "--namespace", "imports/daily", "--", "true"];
-    let secret = |name: &str, text: &str| {
-        let path = desk.home.join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
     let url = format!("http://localhost:{}/v1/", server.address.port()); // another spelling
-    let (password, passcode) = (secret("password", &account.password), secret("passcode", &account.recovery_code()));
+    let (password, passcode) =
+        (desk.desk.file("password", &account.password), desk.desk.file("passcode", &account.recovery_code()));
     let login = ["login", "--url", &url, "--password-file", &password, "--passcode-file", &passcode];
     desk.run(&login).done();
     desk.run(&job).done();
@@ -199,7 +172,7 @@ fn profile_follows_its_vault() {
 /// the server listens on it.
 #[test]
 fn a28_port_of_stopped_vault_gets_no_request() {
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     let (server, _) = desk.quickstart(&[]);
     let socket = desk.vault.data_dir().join("orgvault.sock");
     assert_eq!(mode(&socket), 0o600);
@@ -207,11 +180,8 @@ fn a28_port_of_stopped_vault_gets_no_request() {
     assert_eq!(server.stop(), Some(0));
     let foreign = TcpListener::bind(address).unwrap();
     foreign.set_nonblocking(true).unwrap();
-    let password = desk.home.join("password");
-    fs::write(&password, "any").unwrap();
-    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
-    let (password, url) = (password.to_str().unwrap(), format!("http://localhost:{}/v1", address.port()));
-    let login = ["login", "--url", &url, "--password-file", password, "--passcode-file", password];
+    let (password, url) = (desk.desk.file("password", "any"), format!("http://localhost:{}/v1", address.port()));
+    let login = ["login", "--url", &url, "--password-file", &password, "--passcode-file", &password];
     let commands: [&[&str]; 4] =
         [&["credential", "list"], &["account", "list", "--profile", "default"], &login, &["logout"]];
     for command in commands {
@@ -229,15 +199,14 @@ fn a28_port_of_stopped_vault_gets_no_request() {
     desk.run(&["credential", "list"]).done();
     profile["socket"]["server_user"] = 54_321.into();
     fs::write(desk.profile(), profile.to_string()).unwrap();
-    let refused = desk.run(&["credential", "list"]).refused().stderr;
-    assert!(refused.contains("expected user 54321"), "{refused}");
+    desk.run(&["credential", "list"]).refused().says("expected user 54321");
 }
 
 /// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
 /// users can read or write is rejected.
 #[test]
 fn a28_foreign_socket_and_profile_grant_nothing() {
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     let (_server, _) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
     assert_eq!((mode(&directory), mode(&directory.join("activation.sock"))), (0o700, 0o660));
@@ -260,7 +229,7 @@ fn a28_foreign_socket_and_profile_grant_nothing() {
 fn loopback_storage_and_example_keys_are_for_users_of_this_host() {
     let emulator = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", emulator.local_addr().unwrap());
-    let reason = |desk: &Desk, namespace: &str| {
+    let reason = |desk: &Stage, namespace: &str| {
         let check = desk.run(&["activate", "--check", "--namespace", namespace, "--json"]);
         let checked: Value = serde_json::from_str(&check.stdout).unwrap_or_else(|_| panic!("{check:?}"));
         let checks = checked["credentials"][0]["checks"].as_array().unwrap().clone();
@@ -272,19 +241,15 @@ fn loopback_storage_and_example_keys_are_for_users_of_this_host() {
         drop(emulator.accept().unwrap());
         emulator
     });
-    let desk = Desk::new(Database::Sqlite);
+    let desk = Stage::new(Database::Sqlite);
     let (server, _) = desk.quickstart(&[]);
     desk.save("imports/emulator", &endpoint).done();
     assert_ne!(reason(&desk, "imports/emulator"), "blocked-egress");
     let _emulator = answer.join().unwrap();
     // So are example keys, because users try the vault with them.
-    let example = |desk: &Desk| {
-        let data = desk.home.join("example.json");
-        let text = r#"{"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "bucket": "b"}"#;
-        fs::write(&data, text).unwrap();
-        fs::set_permissions(&data, fs::Permissions::from_mode(0o600)).unwrap();
-        let data = data.to_str().unwrap();
-        desk.run(&["credential", "save", "--namespace", "imports/example", "--type", "s3", "--data-file", data])
+    let example = |desk: &Stage| {
+        let data = json!({"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "bucket": "b"});
+        desk.save_data("imports/example", &data)
     };
     example(&desk).done();
     assert!(desk.vault.log().contains("example key of the AWS documentation"), "{}", desk.vault.log());
@@ -295,8 +260,7 @@ fn loopback_storage_and_example_keys_are_for_users_of_this_host() {
     for remote in [&["--public-url", "https://vault.example.com"][..], &["--trusted-proxy", "127.0.0.1/32"]] {
         let (server, _) = desk.quickstart(remote);
         assert_eq!(reason(&desk, "imports/emulator"), "blocked-egress", "{remote:?}");
-        let refused = example(&desk).refused().stderr;
-        assert!(refused.contains("secret_access_key") && refused.contains("example key"), "{refused}");
+        example(&desk).refused().says("secret_access_key").says("example key");
         assert_eq!(server.stop(), Some(0));
     }
 }
@@ -338,20 +302,10 @@ fn token_goes_into_a_new_private_file() {
 }
 
 #[test]
-fn mistyped_options_are_refused_before_anything_is_created() {
-    let vault = Vault::absent(Database::Sqlite);
-    for flags in [["--email", "admin"], ["--org", " Acme"], ["--max-ttl", "1s"]] {
-        let output = vault.run(&[&["quickstart"][..], &flags].concat()).misused().stderr;
-        assert!(output.starts_with(&format!("orgvault: {}: ", flags[0])), "{output}");
-        assert!(!vault.data_dir().exists(), "something was made all the same");
-    }
-}
-
-#[test]
 fn interrupted_first_run_continues_under_another_name() {
     let vault = Vault::init(Database::Sqlite);
     vault.organization("Example");
-    let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "admin@acme.example"]);
+    let (server, printed) = vault.quickstart(&["--json", "--org", "Acme", "--email", "admin@acme.example"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(printed["account"]["organization"], "Acme");
     assert_eq!(server.stop(), Some(0));
@@ -360,7 +314,7 @@ fn interrupted_first_run_continues_under_another_name() {
 #[test]
 fn printed_lines_contain_public_url() {
     let vault = Vault::absent(Database::Sqlite);
-    let (server, printed) = quickstart(&vault, &["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
+    let (server, printed) = vault.quickstart(&["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
     for part in ["https://vault.example.com/", "login --url https://vault.example.com/a/v1 --email admin@example.com"] {
         assert!(printed.contains(part), "{part:?} is not in {printed}");
     }
@@ -369,7 +323,7 @@ fn printed_lines_contain_public_url() {
 
 fn repeated_quickstart_changes_nothing(database: Database) {
     let vault = Vault::absent(database);
-    let (server, printed) = quickstart(&vault, &["--json", "--org", "Acme", "--email", "first@example.com"]);
+    let (server, printed) = vault.quickstart(&["--json", "--org", "Acme", "--email", "first@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
     let account = Account::new(&printed["account"], None);
     assert_eq!((&*account.email, &*account.organization), ("first@example.com", "Acme"));
@@ -379,7 +333,7 @@ fn repeated_quickstart_changes_nothing(database: Database) {
     assert_eq!(server.stop(), Some(0));
     let key = fs::read(vault.data_dir().join("root.key")).unwrap();
 
-    let (server, printed) = quickstart(&vault, &["--json", "--org", "Other", "--email", "second@example.com"]);
+    let (server, printed) = vault.quickstart(&["--json", "--org", "Other", "--email", "second@example.com"]);
     let printed: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(printed.get("account"), None, "one-time secrets are not shown again");
     assert_eq!(vault.json(&["account", "list"]), accounts);
@@ -389,48 +343,16 @@ fn repeated_quickstart_changes_nothing(database: Database) {
     assert_eq!(session.list().len(), 1, "it serves the existing vault");
     account.log_in(&server.client());
     assert_eq!(server.stop(), Some(0));
-    assert!(vault.log().contains("ignored --org and --email"), "{}", vault.log());
-    let (server, printed) = quickstart(&vault, &[]);
-    assert!(printed.contains("account re-enrol"), "{printed}");
+    assert_eq!(vault.log().matches("ignored --org and --email").count(), 1, "{}", vault.log());
+    let (server, printed) = vault.quickstart(&[]);
+    let directory = vault.data_dir().display().to_string();
+    assert!(printed.contains(&format!("Serving the existing vault in {directory}")), "{printed}");
+    let next = printed.lines().find(|line| line.contains("account re-enrol")).unwrap();
+    assert!(next.contains("first@example.com") && next.contains(&directory), "{next}");
     for secret in [&account.password, &account.secret, &account.uri] {
         assert!(!printed.contains(secret.as_str()), "{printed}");
     }
     drop(server);
-}
-
-#[test]
-fn quickstart_serves_existing_vault() {
-    let vault = Vault::init(Database::Sqlite);
-    let account = vault.admin();
-    let (server, _) = quickstart(&vault, &[]);
-    account.log_in(&server.client());
-    assert_eq!(vault.json(&["account", "list"]).as_array().unwrap().len(), 1);
-}
-
-#[test]
-fn used_address_is_reported_before_anything_is_created() {
-    let vault = Vault::absent(Database::Sqlite);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let taken = listener.local_addr().unwrap().to_string();
-    let flags = ["--listen", "--admin-listen", "--activation-listen"];
-    for refused in flags {
-        let words = flags.map(|flag| format!("{flag}={}", if flag == refused { &taken } else { "127.0.0.1:0" }));
-        let words: Vec<&str> = ["quickstart"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        let output = vault.run(&words).refused().stderr;
-        assert!(output.contains(&taken), "{output}");
-        for flag in flags {
-            assert_eq!(output.contains(flag), flag == refused, "{output}");
-        }
-        assert!(!vault.data_dir().exists(), "something was made all the same");
-    }
-}
-
-#[test]
-fn serving_process_is_reported_rather_than_used_address() {
-    let vault = Vault::start(Database::Sqlite);
-    let address = vault.address().to_string();
-    let output = vault.run(&["quickstart", "--listen", &address]).refused().stderr;
-    assert!(output.contains(&vault.server().id().to_string()) && !output.contains(&address), "{output}");
 }
 
 /// Standard output and standard error in one pipe. The secrets are shown once, and a log would push them off the screen.

@@ -57,7 +57,7 @@ fn next_code(account: &Account) -> String {
 
 #[test]
 fn backup_works_on_another_host() {
-    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+    let (mut vault, listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let mut saved = Vec::new();
@@ -68,7 +68,7 @@ fn backup_works_on_another_host() {
     }
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
     let before: Vec<Value> =
-        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
+        (0..4).map(|n| activated(&integration, &listener.client(), &format!("imports/{n}"))).collect();
     let shown: Vec<Value> = saved.iter().map(|id| session.show(id).expect(200).json()).collect();
 
     // While the server runs.
@@ -84,7 +84,7 @@ fn backup_works_on_another_host() {
     let key = |directory: &Path| fs::read(directory.join("orgvault.db.key")).unwrap();
     assert_ne!(key(&directory)[6..22], key(&vault.data_dir())[6..22], "the database has a key of its own");
 
-    let listen = format!("--activation-listen={}", activation_listener.address);
+    let listen = format!("--activation-listen={}", listener.address);
     let serve = vault.command(&["serve", "--data-dir", text(&directory), &listen]);
     let server = Server::start(serve, &vault.scratch("output"), &vault.scratch("log"));
     let client = server.client();
@@ -99,9 +99,9 @@ fn backup_works_on_another_host() {
         now["last_activated_at"] = shown["last_activated_at"].clone();
         assert_eq!(now, *shown);
     }
-    assert_eq!(integration.live(&activation_listener.client()), Vec::<Value>::new(), "activations ended");
+    assert_eq!(integration.live(&listener.client()), Vec::<Value>::new(), "activations ended");
     let after: Vec<Value> =
-        (0..4).map(|n| activated(&integration, &activation_listener.client(), &format!("imports/{n}"))).collect();
+        (0..4).map(|n| activated(&integration, &listener.client(), &format!("imports/{n}"))).collect();
     assert_eq!(after, before);
     session.save(&small("imports/new", 2));
     let metrics = server.admin_client().get("/metrics").send().expect(200).text();
@@ -110,7 +110,7 @@ fn backup_works_on_another_host() {
 
 #[test]
 fn rights_revoked_since_backup_stay_revoked() {
-    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+    let (mut vault, listener) = ActivationListener::open(Database::Sqlite);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     let kept = session.save(&small("kept", 1));
@@ -124,7 +124,7 @@ fn rights_revoked_since_backup_stay_revoked() {
     let withdrawn = session.invite("withdrawn@example.com", "viewer").expect(201).json();
     let of = |name: &str| Integration::make(&vault, name, &["kept", "frozen"]);
     let (works, stopped, removed, rotated) = (of("works"), of("stopped"), of("removed"), of("rotated"));
-    let before = activated(&works, &activation_listener.client(), "kept");
+    let before = activated(&works, &listener.client(), "kept");
     let backup = backed_up(&vault, "one.backup");
 
     let later = vault.account("Acme", "viewer");
@@ -205,13 +205,13 @@ fn rights_revoked_since_backup_stay_revoked() {
     assert!(taken.status >= 400, "it was withdrawn: {}", taken.status);
     vault.client().enrol(invited["enrolment_code"].as_str().unwrap(), "a rather long passphrase").expect(200);
 
-    let activation_listener = activation_listener.client();
-    assert_eq!(activated(&works, &activation_listener, "kept"), before);
-    assert_eq!(activated(&newer, &activation_listener, "kept"), before, "the newer token works");
+    let listener = listener.client();
+    assert_eq!(activated(&works, &listener, "kept"), before);
+    assert_eq!(activated(&newer, &listener, "kept"), before, "the newer token works");
     for refused in [&stopped, &removed, &rotated, &later_integration] {
-        assert_eq!(refused.activate(&activation_listener, "kept").status, 401, "{}", refused.name);
+        assert_eq!(refused.activate(&listener, "kept").status, 401, "{}", refused.name);
     }
-    assert_eq!(works.activate(&activation_listener, "frozen").status, 403);
+    assert_eq!(works.activate(&listener, "frozen").status, 403);
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
@@ -266,14 +266,13 @@ fn killed_restore_leaves_old_or_new_state() {
 /// The steps after a restore with PostgreSQL's tools.
 #[test]
 fn pg_restore_restores_vault() {
-    let (mut vault, activation_listener) = ActivationListener::open(Database::Postgres);
+    let (mut vault, listener) = ActivationListener::open(Database::Postgres);
     let admin = vault.admin();
     let session = admin.log_in(&vault.client());
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "nightly", &["imports"]);
-    let before = activated(&integration, &activation_listener.client(), "imports");
-    let refused = vault.run(&["backup", text(&vault.scratch("no"))]).refused().stderr;
-    assert!(refused.contains("pg_dump") && refused.contains("docs/operate/backup.md"), "{refused}");
+    let before = activated(&integration, &listener.client(), "imports");
+    vault.run(&["backup", text(&vault.scratch("no"))]).refused().says("pg_dump").says("docs/operate/backup.md");
 
     // While the server runs.
     let dump = vault.scratch("vault.dump");
@@ -284,8 +283,7 @@ fn pg_restore_restores_vault() {
     let url = new_postgres();
     run("pg_restore", &["--exit-on-error", "--no-owner", "--no-privileges", "--dbname", &url, text(&dump)]);
     vault.use_postgres(url.clone());
-    let refused = vault.run(&["restore", text(&dump)]).refused().stderr;
-    assert!(refused.contains("--after-external"), "{refused}");
+    vault.run(&["restore", text(&dump)]).refused().says("--after-external");
     let refused = vault.run(&["restore", "--after-external"]).refused().stderr;
     assert!(refused.contains("permission denied"), "the service's role may not: {refused}");
 
@@ -302,7 +300,7 @@ fn pg_restore_restores_vault() {
     }
     let session = log_in_again(&vault, &admin, &client);
     assert_eq!(session.ids().len(), 1, "as it was when the dump began");
-    assert_eq!(activated(&integration, &activation_listener.client(), "imports"), before);
+    assert_eq!(activated(&integration, &listener.client(), "imports"), before);
 }
 
 /// Physical backup and archived log, up to a moment before an accident.

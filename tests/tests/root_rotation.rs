@@ -37,11 +37,11 @@ fn put_in_place(printed: &str) {
 }
 
 fn root_key_is_replaced_while_server_runs(database: Database) {
-    let (mut vault, activation_listener) = ActivationListener::open(database);
+    let (mut vault, listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let before = activated(&integration, &activation_listener.client());
+    let before = activated(&integration, &listener.client());
     let old = vault.json(&["key", "status"])["root_key"].clone();
     let new_file = vault.scratch("new.key");
 
@@ -54,9 +54,8 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
 
     // The server continues, and another one starts with only the new root key.
     session.save(&small("imports/other", 2));
-    assert_eq!(activated(&integration, &activation_listener.client()), before);
-    let refused = vault.run(&["key", "status"]).refused().stderr;
-    assert!(refused.contains(&format!("but got root key {}", old.as_str().unwrap())), "{refused}");
+    assert_eq!(activated(&integration, &listener.client()), before);
+    vault.run(&["key", "status"]).refused().says(&format!("but got root key {}", old.as_str().unwrap()));
     let new_flag = format!("--root-key=file:{}", text(&new_file));
     let status = vault.json(&["key", "status", &new_flag]);
     assert_ne!(status["root_key"], old);
@@ -65,15 +64,14 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
     assert_eq!(entries.to_string().matches("instance.root-key-replaced").count(), 1, "{entries}");
     vault.stop();
     let mut failed = vault.serve_command();
-    let refused = Run::of(&mut failed).refused().stderr;
-    assert!(refused.contains("needs root key") && refused.contains(status["root_key"].as_str().unwrap()), "{refused}");
+    Run::of(&mut failed).refused().says("needs root key").says(status["root_key"].as_str().unwrap());
 
     // At the old path, with the printed command.
     put_in_place(&printed);
     vault.serve();
     let session = session.on(&vault.client());
     assert!(session.is_live());
-    assert_eq!(activated(&integration, &activation_listener.client()), before);
+    assert_eq!(activated(&integration, &listener.client()), before);
     session.save(&small("imports/third", 3));
     let again = rotate(&vault, &["--new-root-key", text(&vault.data_dir().join("root.key")), "--json"]).done().json();
     assert_eq!((&again["result"], &again["root_key"]), (&json!("unchanged"), &status["root_key"]));
@@ -83,21 +81,21 @@ fn root_key_is_replaced_while_server_runs(database: Database) {
 
 /// Replaces both keys in immediate succession. Servers that have noticed neither continue and can be restarted.
 fn instance_key_and_root_key_are_replaced_concurrently(database: Database) {
-    let (mut vault, activation_listener) = ActivationListener::open(database);
+    let (mut vault, listener) = ActivationListener::open(database);
     let session = vault.admin_session();
     session.save(&small("imports/nightly", 1));
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    let before = activated(&integration, &activation_listener.client());
+    let before = activated(&integration, &listener.client());
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
     let new_file = vault.scratch("new.key");
     let printed = rotate(&vault, &["--new-root-key", text(&new_file)]).done().stdout;
     session.on(&vault.client()).save(&small("imports/other", 2));
     assert!(colleague(&vault, &new_file).log_in(&vault.client()).is_live());
-    assert_eq!(activated(&integration, &activation_listener.client()), before);
+    assert_eq!(activated(&integration, &listener.client()), before);
     put_in_place(&printed);
     vault.kill_and_restart();
     assert!(session.on(&vault.client()).is_live());
-    assert_eq!(activated(&integration, &activation_listener.client()), before);
+    assert_eq!(activated(&integration, &listener.client()), before);
     vault.stop();
     let output = vault.run(&["doctor", "--deep"]);
     assert!(output.stdout.contains("rows can be decrypted and match the audit log"), "{output:?}");
@@ -151,8 +149,7 @@ fn backups_require_root_key_in_use_at_backup_time() {
     assert_eq!(rotated["result"], "replaced");
     let new_flag = format!("--root-key=file:{}", text(&new_file));
     // While the server with the old root key runs.
-    let refused = vault.run(&["backup", text(&second)]).refused().stderr;
-    assert!(refused.contains("needs root key"), "{refused}");
+    vault.run(&["backup", text(&second)]).refused().says("needs root key");
     assert!(!second.exists());
     vault.run(&["backup", text(&second), &new_flag]).done();
     vault.stop();
@@ -162,8 +159,7 @@ fn backups_require_root_key_in_use_at_backup_time() {
         let directory = vault.scratch(&format!("{}-restored", backup.file_stem().unwrap().to_str().unwrap()));
         fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
         let restore = |flag: &str| vault.run(&["restore", text(backup), "--data-dir", text(&directory), flag]);
-        let refused = restore(wrong).refused().stderr;
-        assert!(refused.contains("needs root key"), "{refused}");
+        restore(wrong).refused().says("needs root key");
         restore(right).done();
         let listed = vault.json(&["org", "list", "--data-dir", text(&directory), right]);
         assert!(listed.to_string().contains("Acme"), "{listed}");

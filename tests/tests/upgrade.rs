@@ -24,9 +24,9 @@ vault_tests::on_both_databases!(
 
 /// Serves the migrated vault and asserts that all its data exists and works.
 fn is_whole(earlier: &Earlier, mut vault: Vault) {
-    let activation_listener = ActivationListener { address: free_address() };
+    let listener = ActivationListener { address: free_address() };
     // The restored copy has no anchor.
-    vault.serve_with(&[&format!("--activation-listen={}", activation_listener.address), "--adopt-anchor"]);
+    vault.serve_with(&[&format!("--activation-listen={}", listener.address), "--adopt-anchor"]);
     let client = vault.client();
     let account = |member: &str| Account::new(&earlier.known[member], earlier.known["password"].as_str());
     let admin = account("admin");
@@ -39,18 +39,18 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
 
     let integration = Integration::of(&vault, "nightly", &earlier.known["integration"]);
     for (namespace, expected) in earlier.known["activated"].as_object().unwrap() {
-        let answer = integration.activate(&activation_listener.client(), namespace).expect(201).json();
+        let answer = integration.activate(&listener.client(), namespace).expect(201).json();
         assert_eq!(answer["credentials"], *expected, "{namespace}");
     }
-    integration.activate(&activation_listener.client(), "frozen").problem("frozen");
+    integration.activate(&listener.client(), "frozen").problem("frozen");
     let stopped = Integration::of(&vault, "stopped", &earlier.known["stopped_integration"]);
-    assert_eq!(stopped.activate(&activation_listener.client(), "imports/0").status, 401);
+    assert_eq!(stopped.activate(&listener.client(), "imports/0").status, 401);
 
     // The staged version can be promoted, and further operations work.
     let versioned = earlier.text("versioned");
     assert_eq!(session.versions(versioned)[..2], [(2, "current".to_owned()), (3, "staged".to_owned())]);
     session.promote(versioned, 3).expect(200);
-    let promoted = integration.activate(&activation_listener.client(), "imports/0").expect(201).json();
+    let promoted = integration.activate(&listener.client(), "imports/0").expect(201).json();
     assert_eq!(promoted["credentials"][0]["data"], small("imports/0", 3)["data"]);
     let new = session.save(&small("imports/new", 9));
     session.delete(&new).expect(204);
@@ -200,7 +200,7 @@ fn create_vault_archive_of_this_version() {
 
 /// Creates a vault and stores it in a new folder of `folders`.
 fn make(folders: &Path) -> PathBuf {
-    let (mut vault, activation_listener) = ActivationListener::open(Database::Sqlite);
+    let (mut vault, listener) = ActivationListener::open(Database::Sqlite);
     let password = "a rather long passphrase";
     let create = |organization: &str, email: &str, role: &str| {
         vault.organization(organization);
@@ -240,7 +240,7 @@ fn make(folders: &Path) -> PathBuf {
     let activated: Value = (0..=every_type().len())
         .map(|number| {
             let namespace = format!("imports/{number}");
-            let answer = nightly.activate(&activation_listener.client(), &namespace).expect(201).json();
+            let answer = nightly.activate(&listener.client(), &namespace).expect(201).json();
             (namespace, answer["credentials"].clone())
         })
         .collect::<serde_json::Map<_, _>>()

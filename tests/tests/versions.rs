@@ -30,7 +30,7 @@ fn configured_number_of_versions_is_kept() {
 /// match, and current exactly if its number is not below the last one acknowledged before the request.
 fn activation_gets_exactly_the_current_version(database: Database) {
     const REPLACEMENTS: i64 = 100;
-    let (vault, activation_listener) =
+    let (vault, listener) =
         ActivationListener::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
     let session = vault.admin_session();
     let data = |number: i64| small("imports", usize::try_from(number).unwrap());
@@ -43,7 +43,7 @@ fn activation_gets_exactly_the_current_version(database: Database) {
         let programs: Vec<_> = (0..THREADS)
             .map(|_| {
                 let (client, integration, acknowledged, failed) =
-                    (activation_listener.client(), &integration, &acknowledged, &failed);
+                    (listener.client(), &integration, &acknowledged, &failed);
                 let (barrier, id) = (&barrier, &id);
                 scope.spawn(move || {
                     barrier.wait();

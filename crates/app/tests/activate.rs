@@ -16,48 +16,45 @@ fn ended() -> String {
 
 #[test]
 fn credential_is_printed_in_format_of_its_tool() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
-    let lines = activation_listener.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
+    let fake = ActivationListener::new(201, activation(&[s3()]));
+    let lines = fake.run(&[&ACTIVATE[..], &["--format", "env"]].concat()).done();
     let script = format!("{lines}printf %s \"$AWS_SECRET_ACCESS_KEY\"");
     assert_eq!(Command::new("sh").args(["-euc", &script]).output().unwrap().stdout, SECRET.as_bytes());
     let wishes = ["--format", "aws-credential-process", "--purpose", "nightly", "--ttl", "60", "--vend", "raw"];
-    let printed: Value =
-        serde_json::from_str(&activation_listener.run(&[&ACTIVATE[..], &wishes].concat()).done()).unwrap();
+    let printed: Value = serde_json::from_str(&fake.run(&[&ACTIVATE[..], &wishes].concat()).done()).unwrap();
     assert_eq!((&printed["Version"], &printed["SecretAccessKey"]), (&json!(1), &json!(SECRET)));
-    let section =
-        activation_listener.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
+    let section = fake.run(&[&ACTIVATE[..], &["--format", "aws-ini", "--name", "night"]].concat()).done();
     assert!(section.starts_with("[night]\n"), "{section}");
     assert_eq!(
-        activation_listener.requests()[..2],
+        fake.requests()[..2],
         [
             r#"POST /v1/activations {"namespace":"a/b"}"#.to_owned(),
             r#"POST /v1/activations {"namespace":"a/b","purpose":"nightly","ttl":60,"vend":"raw"}"#.to_owned(),
         ],
         "printed credentials stay activated"
     );
-    assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
+    assert_eq!(fs::read_dir(fake.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
 #[test]
 fn json_contains_whole_activation() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
+    let fake = ActivationListener::new(201, activation(&[s3(), gcs()]));
     for flags in [&[][..], &["--json"], &["--format", "json"]] {
-        let printed: Value =
-            serde_json::from_str(&activation_listener.run(&[&ACTIVATE[..], flags].concat()).done()).unwrap();
+        let printed: Value = serde_json::from_str(&fake.run(&[&ACTIVATE[..], flags].concat()).done()).unwrap();
         let expected: Value = serde_json::from_str(&activation(&[s3(), gcs()])).unwrap();
         assert_eq!(printed, expected, "{flags:?}");
     }
-    let mut one = activation_listener.command(&[&ACTIVATE[..], &["--type", "gcs"]].concat());
+    let mut one = fake.command(&[&ACTIVATE[..], &["--type", "gcs"]].concat());
     let one = Ran::of(one.env("ORGVAULT_BASE_PATH", "/v2").output().unwrap()).done();
     let one: Value = serde_json::from_str(&one).unwrap();
     assert_eq!((one["credentials"].as_array().unwrap().len(), &one["credentials"][0]["id"]), (1, &json!(GCS_ID)));
-    assert!(activation_listener.requests().last().unwrap().starts_with("POST /v2/activations "));
+    assert!(fake.requests().last().unwrap().starts_with("POST /v2/activations "));
 }
 
 #[test]
 fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
-    let refused = |flags: &[&str], status| activation_listener.run(&[&ACTIVATE[..], flags].concat()).refused(status);
+    let fake = ActivationListener::new(201, activation(&[s3(), gcs()]));
+    let refused = |flags: &[&str], status| fake.run(&[&ACTIVATE[..], flags].concat()).refused(status);
     let message = refused(&["--format", "env"], 1);
     assert!(message.contains(S3_ID) && message.contains(GCS_ID) && message.contains("--type"), "{message}");
     let message = refused(&["--format", "aws-ini", "--type", "gcs"], 1);
@@ -65,11 +62,11 @@ fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
     refused(&["--format", "env", "--type", "direct-link"], 1);
     refused(&["--format", "gcp-key-file", "--name", "a=s3", "--name", "b=gcs"], 2);
     assert!(refused(&["--format", "azure-env"], 2).contains("use env"), "it was removed");
-    let requests = activation_listener.requests();
+    let requests = fake.requests();
     assert_eq!(requests.len(), 8);
     assert!(requests.iter().skip(1).step_by(2).all(|line| *line == ended()), "{requests:?}");
     let both = ["--format", "env", "--name", "from=s3", "--name", &format!("to={GCS_ID}")];
-    let lines = activation_listener.run(&[&ACTIVATE[..], &both].concat()).done();
+    let lines = fake.run(&[&ACTIVATE[..], &both].concat()).done();
     assert!(
         lines.contains("export FROM_AWS_ACCESS_KEY_ID=") && lines.contains("export TO_ORGVAULT_BUCKET="),
         "{lines}"
@@ -78,10 +75,10 @@ fn ambiguous_or_unsupported_format_is_refused_and_activation_ended() {
 
 #[test]
 fn server_refusals_are_reported() {
-    let activation_listener = ActivationListener::new(403, problem(403, "frozen"));
-    let message = activation_listener.run(&ACTIVATE).refused(1);
+    let fake = ActivationListener::new(403, problem(403, "frozen"));
+    let message = fake.run(&ACTIVATE).refused(1);
     assert_eq!(message, "orgvault: cannot activate a/b: T: D\n  request r\n");
-    assert_eq!(activation_listener.requests().len(), 1);
+    assert_eq!(fake.requests().len(), 1);
     let unknown = ActivationListener::new(401, problem(401, "invalid-token"));
     let (socket, token) = (unknown.path("socket"), unknown.path("token"));
     assert_eq!(
@@ -117,7 +114,7 @@ fn server_refusals_are_reported() {
 
 #[test]
 fn wrong_usage_is_refused_before_anything_is_sent() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let fake = ActivationListener::new(201, activation(&[s3()]));
     for flags in [
         &["--namespace", ".."][..],
         &["--namespace", "a", "--ttl", "59"],
@@ -137,21 +134,21 @@ fn wrong_usage_is_refused_before_anything_is_sent() {
         &["--namespace", "a", "--activation-url", "http://vault.example/v1"],
         &[],
     ] {
-        activation_listener.run(&[&["activate"], flags].concat()).refused(2);
+        fake.run(&[&["activate"], flags].concat()).refused(2);
     }
-    assert!(activation_listener.requests().is_empty());
+    assert!(fake.requests().is_empty());
 }
 
 #[test]
 fn token_that_others_can_read_is_not_used() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
-    fs::set_permissions(activation_listener.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
-    let message = activation_listener.run(&ACTIVATE).refused(1);
+    let fake = ActivationListener::new(201, activation(&[s3()]));
+    fs::set_permissions(fake.path("token"), fs::Permissions::from_mode(0o644)).unwrap();
+    let message = fake.run(&ACTIVATE).refused(1);
     assert!(message.contains("token has mode 0644") && message.contains("expected 0600"), "{message}");
-    write_private(&activation_listener.path("token"), "ovi_something");
-    let message = activation_listener.run(&ACTIVATE).refused(1);
+    write_private(&fake.path("token"), "ovi_something");
+    let message = fake.run(&ACTIVATE).refused(1);
     assert!(message.contains("not copied whole") && !message.contains("something"), "{message}");
-    assert!(activation_listener.requests().is_empty());
+    assert!(fake.requests().is_empty());
 }
 
 #[test]
@@ -164,14 +161,14 @@ fn check_prints_remedy_and_exits_by_severity() {
                 {"check": "read", "result": if usable { "warning" } else { "failed" }, "reason": "denied", "remedy": "Ask."},
             ],
         }]});
-        let activation_listener = ActivationListener::new(200, report.to_string());
-        let ran = activation_listener.run(&[&ACTIVATE[..], &check].concat());
+        let fake = ActivationListener::new(200, report.to_string());
+        let ran = fake.run(&[&ACTIVATE[..], &check].concat());
         assert_eq!(ran.status, Some(status), "{ran:?}");
         assert!(ran.stdout.contains(": denied  Ask.\n") && ran.stderr.is_empty(), "{ran:?}");
-        let ran = activation_listener.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
+        let ran = fake.run(&[&ACTIVATE[..], &check, &["--json"]].concat());
         assert_eq!((ran.status, serde_json::from_str::<Value>(&ran.stdout).unwrap()), (Some(status), report));
         let sent = r#"{"namespace":"a/b","operations":["read","list"],"until":"2026-11-21T05:00:00Z"}"#;
-        assert_eq!(activation_listener.requests()[0], format!("POST /v1/activations/check {sent}"));
-        assert_eq!(activation_listener.requests().len(), 2, "nothing is activated");
+        assert_eq!(fake.requests()[0], format!("POST /v1/activations/check {sent}"));
+        assert_eq!(fake.requests().len(), 2, "nothing is activated");
     }
 }

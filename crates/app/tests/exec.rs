@@ -23,18 +23,17 @@ fn pid(child: &Child) -> Pid {
 
 /// Asserts that the activation was started and ended, and that no file remains.
 #[track_caller]
-fn nothing_is_left(activation_listener: &ActivationListener) {
-    let requests = activation_listener.requests();
+fn nothing_is_left(fake: &ActivationListener) {
+    let requests = fake.requests();
     assert_eq!(requests.last(), Some(&format!("DELETE /v1/activations/{ACTIVATION}")), "{requests:?}");
     assert_eq!(requests.len() % 2, 0, "{requests:?}");
-    assert_eq!(activation_listener.left_behind(), 0);
+    assert_eq!(fake.left_behind(), 0);
 }
 
 #[test]
 fn command_environment_excludes_activation_token() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
-    let mut command =
-        activation_listener.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
+    let fake = ActivationListener::new(201, activation(&[s3()]));
+    let mut command = fake.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
     let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
     command.envs(displaced.map(|name| (name, "of another user"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
@@ -46,9 +45,9 @@ fn command_environment_excludes_activation_token() {
         assert_eq!(value(name), None, "{name}");
     }
     assert!(!ran.contains(&support::token()));
-    assert_eq!(activation_listener.requests()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
-    nothing_is_left(&activation_listener);
-    assert_eq!(fs::read_dir(activation_listener.path("work")).unwrap().count(), 0, "no vault was made");
+    assert_eq!(fake.requests()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
+    nothing_is_left(&fake);
+    assert_eq!(fs::read_dir(fake.path("work")).unwrap().count(), 0, "no vault was made");
 }
 
 /// Requests the endpoint like the AWS tools until the response contains `$1`, and prints the response.
@@ -58,12 +57,12 @@ until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONT
 
 #[test]
 fn s3_credential_is_served_by_endpoint_of_this_run() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let fake = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"env; cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"; echo
         test "$(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")" = "$AWS_CONTAINER_AUTHORIZATION_TOKEN"
         curl -sS "$AWS_CONTAINER_CREDENTIALS_FULL_URI"; echo
         curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
-    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+    let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
     command.env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/of/another").env("AWS_ACCESS_KEY_ID", "of another");
     let ran = support::Ran::of(command.output().unwrap()).done();
     let (before, document) = ran.rsplit_once('\n').unwrap();
@@ -81,7 +80,7 @@ fn s3_credential_is_served_by_endpoint_of_this_run() {
     for set in ["ORGVAULT_BUCKET=b", "AWS_REGION=eu-west-1", "RCLONE_CONFIG_ORGVAULT_ENV_AUTH=true"] {
         assert!(before.lines().any(|line| line == set), "{set}: {before}");
     }
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
     let url = before.lines().find_map(|line| line.strip_prefix("AWS_CONTAINER_CREDENTIALS_FULL_URI=http://")).unwrap();
     let address = url.split_once('/').unwrap().0;
     assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
@@ -94,16 +93,16 @@ fn wrong_clock_is_reported_and_credential_served() {
     let server = OffsetDateTime::now_utc() - ahead;
     let ttl = Duration::from_secs(600);
     let expires_at = (server + ttl).format(&Rfc3339).unwrap();
-    let activation_listener = ActivationListener::new(201, support::ending(&expires_at, &[s3()]));
-    activation_listener.date_with(server.format(&Rfc2822).unwrap().replace("+0000", "GMT"));
+    let fake = ActivationListener::new(201, support::ending(&expires_at, &[s3()]));
+    fake.date_with(server.format(&Rfc2822).unwrap().replace("+0000", "GMT"));
     let script =
         r#"curl -sSf -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
-    let ran = activation_listener.exec(&[], script);
+    let ran = fake.exec(&[], script);
     assert_eq!(ran.stderr.matches("the clock of this host is 12m").count(), 1, "{ran:?}");
     let document: serde_json::Value = serde_json::from_str(&ran.done()).unwrap();
     let end = OffsetDateTime::parse(document["Expiration"].as_str().unwrap(), &Rfc3339).unwrap();
     assert!(end > OffsetDateTime::now_utc(), "{document}");
-    let printed = activation_listener.run(&["activate", "--namespace", "a/b"]).done();
+    let printed = fake.run(&["activate", "--namespace", "a/b"]).done();
     let document: serde_json::Value = serde_json::from_str(&printed).unwrap();
     let printed = OffsetDateTime::parse(document["expires_at"].as_str().unwrap(), &Rfc3339).unwrap();
     assert!(printed < end - ahead / 2, "the response as it is: {printed}");
@@ -125,8 +124,8 @@ print(client.meta.config.s3)
 /// files and variables has priority over the endpoint in botocore.
 #[test]
 fn user_settings_reach_command_without_identities() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
-    let home = activation_listener.path("home");
+    let fake = ActivationListener::new(201, activation(&[s3()]));
+    let home = fake.path("home");
     fs::create_dir_all(home.join(".aws")).unwrap();
     let keys = "aws_access_key_id = AKIAOFUSER\naws_secret_access_key = of-user\n";
     let settings = "region = ap-south-1\nrequest_checksum_calculation = when_required\nca_bundle = /etc/house.pem\n\
@@ -150,7 +149,7 @@ fn user_settings_reach_command_without_identities() {
     let python = find_tool("python3");
     for (profile, flags) in [(None, &[][..]), (Some("work"), &[]), (None, &["--static"])] {
         let words = [&["exec", "--namespace", "a/b"], flags, &["--", python.to_str().unwrap(), "-c", BOTOCORE_JOB]];
-        let mut command = activation_listener.command(&words.concat());
+        let mut command = fake.command(&words.concat());
         command.env("HOME", &home).env_remove("AWS_CONFIG_FILE").env_remove("AWS_SHARED_CREDENTIALS_FILE");
         command
             .env_remove("AWS_CA_BUNDLE")
@@ -172,7 +171,7 @@ fn user_settings_reach_command_without_identities() {
 /// Clients read different variables. No process listens at the proxy's address, so requests through it fail.
 #[test]
 fn endpoint_is_requested_without_a_proxy() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let fake = ActivationListener::new(201, activation(&[s3()]));
     let proxy = "http://127.0.0.1:9";
     let script = r#"curl -sSf -o /dev/null -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI"
         echo "$no_proxy $NO_PROXY $http_proxy $HTTP_PROXY""#;
@@ -181,7 +180,7 @@ fn endpoint_is_requested_without_a_proxy() {
         ("no_proxy", "b.example", "b.example,127.0.0.1"),
         ("no_proxy", "*", "*"),
     ] {
-        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+        let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
         command.env_remove("NO_PROXY").env_remove("no_proxy").env(name, value);
         let ran = support::Ran::of(command.env("http_proxy", proxy).env("HTTP_PROXY", proxy).output().unwrap());
         assert_eq!(ran.done(), format!("{expected} {expected} {proxy} {proxy}\n"));
@@ -222,12 +221,12 @@ fn curl_fetches_links_with_generated_configuration() {
         format!(r#"{{"id":"{S3_ID}","type":"direct-link","version":1,"form":"raw","data":{data}}}"#)
     };
     let fetch = |address: &str, path: &str, headers: &str| {
-        let activation_listener = ActivationListener::new(
+        let fake = ActivationListener::new(
             201,
             activation(&[link(&format!("http://{address}{path}?Signature=madeup"), headers)]),
         );
-        let ran = activation_listener.exec(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output in.csv"#);
-        let fetched = fs::read_to_string(activation_listener.path("work/in.csv")).unwrap_or_default();
+        let ran = fake.exec(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output in.csv"#);
+        let fetched = fs::read_to_string(fake.path("work/in.csv")).unwrap_or_default();
         assert!(!ran.stdout.contains("madeup") && !ran.stderr.contains("madeup"), "{ran:?}");
         (ran.status, fetched)
     };
@@ -253,24 +252,24 @@ fn short_lived(credentials: &[String]) -> String {
 
 #[test]
 fn renewed_credentials_reach_command() {
-    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
+    let fake = ActivationListener::new(201, short_lived(&[s3()]));
     let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
     // A failed renewal is retried.
-    activation_listener.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
+    fake.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
     let script = format!(r#"{ASK_UNTIL}; grep -o '"version":2' "$ORGVAULT_CREDENTIAL_FILE""#);
     let run = ["exec", "--namespace", "a/b", "--ttl", "15m", "--", "sh", "-euc", &script, "sh", "AKIAREPLACED"];
-    let ran = activation_listener.run(&run);
+    let ran = fake.run(&run);
     assert!(ran.stderr.contains(&format!("cannot renew activation {ACTIVATION}: ")), "{ran:?}");
     assert!(ran.stderr.contains("was renewed after all, until 2999-11-20"), "{ran:?}");
     let printed = ran.done();
     assert!(printed.contains("AKIAREPLACED") && printed.contains("2999-11-20") && printed.ends_with("\"version\":2\n"));
-    let requests = activation_listener.requests();
+    let requests = fake.requests();
     let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
     assert_eq!(
         requests[1..],
         [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str)
     );
-    assert_eq!(activation_listener.left_behind(), 0);
+    assert_eq!(fake.left_behind(), 0);
 }
 
 /// Google's library finds the endpoint of `exec` and requests tokens until it gets a valid one.
@@ -293,18 +292,14 @@ fn google_library_accepts_short_lived_tokens() {
         let data = format!(r#"{{"access_token":"{token}","bucket":"b"}}"#);
         format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"short","data":{data},"expires_at":"{end}"}}"#)
     };
-    let activation_listener = ActivationListener::new(201, short_lived(&[short("ya29.first", "2026-01-01T00:00:00Z")]));
-    activation_listener.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
+    let fake = ActivationListener::new(201, short_lived(&[short("ya29.first", "2026-01-01T00:00:00Z")]));
+    fake.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
     let python = find_tool("python3");
     let run = ["exec", "--namespace", "a/b", "--", python.to_str().unwrap(), "-c", GOOGLE_JOB];
-    let mut command = activation_listener.command(&run);
+    let mut command = fake.command(&run);
     command.env("HTTP_PROXY", "http://127.0.0.1:9").env_remove("NO_PROXY").env_remove("no_proxy");
     assert_eq!(support::Ran::of(command.output().unwrap()).done(), "google.auth.identity_pool\nya29.second\n");
-    assert_eq!(
-        (activation_listener.requests().len(), activation_listener.left_behind()),
-        (3, 0),
-        "begun, renewed, ended"
-    );
+    assert_eq!((fake.requests().len(), fake.left_behind()), (3, 0), "begun, renewed, ended");
 }
 
 #[test]
@@ -313,9 +308,9 @@ fn exec_reactivates_when_renewal_is_refused() {
     for (status, code) in [(404, "not-found"), (409, "conflict")] {
         let (reported, receiver) = mpsc::channel();
         let hook = move |line: &str| reported.send(line.to_owned()).unwrap_or_default();
-        let activation_listener = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
-        activation_listener.renew_with(vec![(status, problem(status, code))]);
-        let (child, ..) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
+        let fake = ActivationListener::with_hook(201, short_lived(&[s3()]), Box::new(hook));
+        fake.renew_with(vec![(status, problem(status, code))]);
+        let (child, ..) = start(&fake, "echo ready; exec sleep 600 >/dev/null");
         let lines: Vec<String> = receiver.iter().take(4).collect();
         let (begin, end) = ("POST /v1/activations", format!("DELETE /v1/activations/{ACTIVATION}"));
         assert_eq!(lines, [begin, &format!("{begin}/{ACTIVATION}/renew"), begin, &end], "{code}");
@@ -324,97 +319,95 @@ fn exec_reactivates_when_renewal_is_refused() {
     }
 
     // The command keeps the credential that it can use. `exec` prints one warning for each reason.
-    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
+    let fake = ActivationListener::new(201, short_lived(&[s3()]));
     let moved = s3().replace("eu-west-1", "us-east-1").replace("AKIA", "AKIAMOVED");
     let replaced = s3().replace("AKIA", "AKIAREPLACED");
-    activation_listener.renew_with(vec![
+    fake.renew_with(vec![
         (200, short_lived(std::slice::from_ref(&moved))),
         (200, short_lived(&[moved])),
         (200, short_lived(&[gcs()])),
         (200, activation(&[replaced])),
     ]);
-    let ran =
-        activation_listener.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
+    let ran = fake.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
     for expected in ["now has another endpoint, region, bucket, prefix or role", "is no longer in the namespace"] {
         assert_eq!(ran.stderr.matches(expected).count(), 1, "{ran:?}");
     }
     ran.done();
-    assert_eq!(activation_listener.requests().len(), 6);
+    assert_eq!(fake.requests().len(), 6);
 }
 
 #[test]
 fn without_refresh_nothing_is_renewed() {
-    let activation_listener = ActivationListener::new(201, short_lived(&[s3()]));
+    let fake = ActivationListener::new(201, short_lived(&[s3()]));
     let script =
         r#"curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
-    let printed = activation_listener.exec(&["--no-refresh"], script).done();
+    let printed = fake.exec(&["--no-refresh"], script).done();
     assert!(printed.contains("the credential has expired"), "{printed}");
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
 }
 
 #[test]
 fn files_are_private_and_deleted_after_exit() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
     let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
         dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
     let mut command = Command::new("sh");
     // `exec` does not change the command's umask.
     command.args(["-c", r#"umask 027; exec "$@""#, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
-    activation_listener.set_up(command.args(["--", "sh", "-c", script]));
+    fake.set_up(command.args(["--", "sh", "-c", script]));
     let printed = support::Ran::of(command.output().unwrap()).done();
     let lines: Vec<&str> = printed.splitn(5, '\n').collect();
-    assert_eq!(lines[..4], ["0027", "600", "700", activation_listener.runtime().to_str().unwrap()]);
+    assert_eq!(lines[..4], ["0027", "600", "700", fake.runtime().to_str().unwrap()]);
     let key: serde_json::Value = serde_json::from_str(lines[4]).unwrap();
     assert_eq!(key["type"], "service_account");
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
 }
 
 #[test]
 fn runtime_directory_open_to_others_is_not_used() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    fs::set_permissions(activation_listener.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
-    let printed = activation_listener.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
+    fs::set_permissions(fake.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
+    let printed = fake.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
     let used = Path::new(printed.trim_end());
-    assert!(used.is_absolute() && !used.starts_with(activation_listener.runtime()) && !used.exists(), "{used:?}");
-    nothing_is_left(&activation_listener);
+    assert!(used.is_absolute() && !used.starts_with(fake.runtime()) && !used.exists(), "{used:?}");
+    nothing_is_left(&fake);
 }
 
 #[test]
 fn several_credentials_have_names() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3(), gcs()]));
+    let fake = ActivationListener::new(201, activation(&[s3(), gcs()]));
     let names = ["--name", "from=s3", "--name", "to=gcs"];
-    let printed = activation_listener
-        .exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
+    let printed = fake.exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
     assert_eq!(printed.done(), "AKIA\n");
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
     // Without names the credential is ambiguous, and no command is started.
-    let message = activation_listener.exec(&[], "echo started").refused(125);
+    let message = fake.exec(&[], "echo started").refused(125);
     assert!(message.contains("a/b has 2 matching credentials") && message.contains(S3_ID), "{message}");
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
 }
 
 #[test]
 fn exit_status_is_that_of_command() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
     {
-        assert_eq!(activation_listener.exec(&[], script).status, Some(status), "{script}");
-        nothing_is_left(&activation_listener);
+        assert_eq!(fake.exec(&[], script).status, Some(status), "{script}");
+        nothing_is_left(&fake);
     }
-    let plain = activation_listener.path("plain");
+    let plain = fake.path("plain");
     fs::write(&plain, "echo started").unwrap();
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
     for (program, status) in
         [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
     {
-        let message = activation_listener.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
+        let message = fake.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
         assert!(message.contains(&format!("cannot start {program}")), "{message}");
-        nothing_is_left(&activation_listener);
+        nothing_is_left(&fake);
     }
     for misused in
         [&["exec", "--namespace", "a/b"][..], &["exec", "--", "true"], &["exec", "--namespace", "a/b", "true"]]
     {
-        activation_listener.run(misused).refused(2);
+        fake.run(misused).refused(2);
     }
     let refusing = ActivationListener::new(404, problem(404, "not-found"));
     let message = refusing.exec(&[], "echo started").refused(125);
@@ -427,24 +420,21 @@ fn exit_status_is_that_of_command() {
 
 #[test]
 fn failed_end_is_reported_and_keeps_status() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
     // An activation that expired before the command exited causes no warning.
-    activation_listener.end_with(404, problem(404, "not-found"));
-    let ran = activation_listener.exec(&[], "exit 3");
+    fake.end_with(404, problem(404, "not-found"));
+    let ran = fake.exec(&[], "exit 3");
     assert_eq!((ran.status, &*ran.stderr), (Some(3), ""));
-    activation_listener.end_with(503, problem(503, "unavailable"));
-    let ran = activation_listener.exec(&[], "exit 3");
+    fake.end_with(503, problem(503, "unavailable"));
+    let ran = fake.exec(&[], "exit 3");
     assert_eq!(ran.status, Some(3));
     assert!(ran.stderr.contains(&format!("cannot end activation {ACTIVATION}: ")), "{ran:?}");
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
 }
 
 /// Starts `orgvault exec` with `script`, and waits for the first line of its output.
-fn start(
-    activation_listener: &ActivationListener,
-    script: &str,
-) -> (Child, BufReader<std::process::ChildStdout>, String) {
-    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", script]);
+fn start(fake: &ActivationListener, script: &str) -> (Child, BufReader<std::process::ChildStdout>, String) {
+    let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -454,7 +444,7 @@ fn start(
 
 #[test]
 fn signals_reach_the_command() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
     let signals = [
         (Signal::TERM, "TERM"),
         (Signal::INT, "INT"),
@@ -466,26 +456,26 @@ fn signals_reach_the_command() {
     for (signal, name) in signals {
         // Some shells miss a signal that arrives just before a long wait, so the script waits for short times.
         let script = format!("trap 'exit 40' {name}; echo ready; while :; do sleep 0.05; done");
-        let (mut child, _stdout, line) = start(&activation_listener, &script);
-        assert_eq!((&*line, activation_listener.left_behind()), ("ready", 1));
+        let (mut child, _stdout, line) = start(&fake, &script);
+        assert_eq!((&*line, fake.left_behind()), ("ready", 1));
         kill_process(pid(&child), signal).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(40), "{name}");
-        nothing_is_left(&activation_listener);
+        nothing_is_left(&fake);
     }
     // A command without a handler is terminated by the signal.
-    let (mut child, _stdout, _) = start(&activation_listener, "echo ready; exec sleep 600 >/dev/null");
+    let (mut child, _stdout, _) = start(&fake, "echo ready; exec sleep 600 >/dev/null");
     kill_process(pid(&child), Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(143));
-    nothing_is_left(&activation_listener);
+    nothing_is_left(&fake);
 }
 
 #[test]
 fn signals_that_were_ignored_before_stay_ignored() {
-    let activation_listener = ActivationListener::new(201, activation(&[s3()]));
+    let fake = ActivationListener::new(201, activation(&[s3()]));
     let script = r#"trap "" HUP USR1; exec "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
-    activation_listener.set_up(command.args(["--", "grep", "SigIgn", "/proc/self/status"]));
+    fake.set_up(command.args(["--", "grep", "SigIgn", "/proc/self/status"]));
     let printed = support::Ran::of(command.output().unwrap()).done();
     let set = u64::from_str_radix(printed.trim_start_matches("SigIgn:").trim(), 16).unwrap();
     let ignored = |signal: Signal| set & (1 << (signal.as_raw() - 1)) != 0;
@@ -500,13 +490,13 @@ fn stop_before_start_prevents_command() {
             kill_process(reported.recv().unwrap(), Signal::TERM).unwrap();
         }
     };
-    let activation_listener = ActivationListener::with_hook(201, activation(&[gcs()]), Box::new(stop));
-    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
+    let fake = ActivationListener::with_hook(201, activation(&[gcs()]), Box::new(stop));
+    let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     tell.send(pid(&child)).unwrap();
     let message = support::Ran::of(child.wait_with_output().unwrap()).refused(143);
     assert!(message.contains("stopped before echo was started"), "{message}");
-    assert_eq!(activation_listener.left_behind(), 0);
+    assert_eq!(fake.left_behind(), 0);
 }
 
 /// Starts a listener that never responds to requests of this method. The channel returns a value for each of them.
@@ -526,8 +516,8 @@ fn silent(method: &'static str) -> (ActivationListener, mpsc::Receiver<()>) {
 #[test]
 fn unresponsive_listener_does_not_block_exit() {
     for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
-        let (activation_listener, asks) = silent("POST ");
-        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
+        let (fake, asks) = silent("POST ");
+        let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "echo", "started"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
@@ -536,23 +526,23 @@ fn unresponsive_listener_does_not_block_exit() {
     }
     // If the request that ends the activation gets no response, the exit status is still the command's.
     for signal in [Signal::TERM, Signal::INT] {
-        let (activation_listener, asks) = silent("DELETE ");
-        let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
+        let (fake, asks) = silent("DELETE ");
+        let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", "exit 7"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         asks.recv().unwrap();
         kill_process(pid(&child), signal).unwrap();
         let ran = support::Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.status, Some(7), "{ran:?}");
         assert!(ran.stderr.contains(&format!("before activation {ACTIVATION} was ended")), "{ran:?}");
-        assert_eq!(activation_listener.left_behind(), 0);
+        assert_eq!(fake.left_behind(), 0);
     }
 }
 
 #[test]
 fn command_gets_term_when_exec_is_killed() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
     let script = "trap 'echo stopped; exit' TERM; echo ready; while :; do sleep 0.05; done";
-    let (mut killed, mut stdout, _) = start(&activation_listener, script);
+    let (mut killed, mut stdout, _) = start(&fake, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
     let mut message = String::new();
@@ -562,8 +552,8 @@ fn command_gets_term_when_exec_is_killed() {
 
 #[test]
 fn command_has_its_own_name_and_dies_with_exec() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    let printed = activation_listener.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
+    let printed = fake.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
     assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
     // If `exec` exited before the command requested a signal at its death, the command is not started.
     let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
@@ -573,30 +563,27 @@ fn command_has_its_own_name_and_dies_with_exec() {
 }
 
 /// Starts `exec` and kills it. Returns its remaining directory, and output and id of the command, which still runs.
-fn killed(
-    activation_listener: &ActivationListener,
-    script: &str,
-) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
-    let (mut killed, stdout, command) = start(activation_listener, script);
+fn killed(fake: &ActivationListener, script: &str) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
+    let (mut killed, stdout, command) = start(fake, script);
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let left = fs::read_dir(activation_listener.runtime()).unwrap().next().unwrap().unwrap().path();
+    let left = fs::read_dir(fake.runtime()).unwrap().next().unwrap().unwrap().path();
     (left, stdout, Pid::from_raw(command.parse().unwrap()).unwrap())
 }
 
 #[test]
 fn next_run_removes_files_of_killed_run() {
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    let (left, mut stdout, command) = killed(&activation_listener, "trap '' TERM; echo $$; exec sleep 600");
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
+    let (left, mut stdout, command) = killed(&fake, "trap '' TERM; echo $$; exec sleep 600");
     // The command ignores the signal, so its files are kept.
-    activation_listener.exec(&[], "true").done();
+    fake.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file());
     kill_process(command, Signal::KILL).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
     flock(File::open(&left).unwrap(), FlockOperation::LockExclusive).unwrap(); // until the last process has closed it
     wait_for_the_end_of(command);
-    activation_listener.exec(&[], "true").done();
-    assert_eq!(activation_listener.left_behind(), 0);
+    fake.exec(&[], "true").done();
+    assert_eq!(fake.left_behind(), 0);
 }
 
 /// Commands that start other programs often close inherited descriptors, including the one with the directory's lock.
@@ -611,23 +598,23 @@ while not os.path.exists(record): pass
 print(os.getpid(), flush=True)
 sys.stdin.read()
 '"#;
-    let activation_listener = ActivationListener::new(201, activation(&[gcs()]));
-    let mut command = activation_listener.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", SCRIPT]);
+    let fake = ActivationListener::new(201, activation(&[gcs()]));
+    let mut command = fake.command(&["exec", "--namespace", "a/b", "--", "sh", "-c", SCRIPT]);
     let mut exec = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (stdin, mut stdout) = (exec.stdin.take().unwrap(), BufReader::new(exec.stdout.take().unwrap()));
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     exec.kill().unwrap();
     exec.wait().unwrap();
-    let left = fs::read_dir(activation_listener.runtime()).unwrap().next().unwrap().unwrap().path();
+    let left = fs::read_dir(fake.runtime()).unwrap().next().unwrap().unwrap().path();
     flock(File::open(&left).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap(); // no process has locked it
-    activation_listener.exec(&[], "true").done();
+    fake.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file(), "the command still runs");
     drop(stdin);
     stdout.read_to_end(&mut Vec::new()).unwrap();
     wait_for_the_end_of(Pid::from_raw(line.trim().parse().unwrap()).unwrap());
-    activation_listener.exec(&[], "true").done();
-    assert_eq!(activation_listener.left_behind(), 0);
+    fake.exec(&[], "true").done();
+    assert_eq!(fake.left_behind(), 0);
 }
 
 /// Waits until the process has exited, which is not a child of this process. Its descriptors are closed before that.

@@ -1,7 +1,7 @@
 //! The activation client over a Unix socket, against a fake server.
 
 use secrecy::{ExposeSecret, SecretString};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -30,28 +30,7 @@ fn client_of(path: &str, deadline: Duration, server_user: Option<u32>) -> Activa
 
 /// Sends the responses in order, each on a separate connection. The thread returns the requests.
 fn serve(listener: UnixListener, answers: Vec<String>) -> JoinHandle<Vec<String>> {
-    std::thread::spawn(move || {
-        let requests = answers.into_iter().map(|answer| {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = Vec::new();
-            while !is_whole(&request) {
-                let mut buffer = [0; 4096];
-                let read = stream.read(&mut buffer).unwrap();
-                request.extend_from_slice(&buffer[..read]);
-            }
-            stream.write_all(answer.as_bytes()).unwrap();
-            String::from_utf8(request).unwrap()
-        });
-        requests.collect()
-    })
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request).to_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length =
-        head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |length| length.parse().unwrap());
-    body.len() >= length
+    crate::serve(move || listener.accept().unwrap().0, answers)
 }
 
 fn answer(status: &str, body: &str) -> String {

@@ -2,7 +2,6 @@
 
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 use vault_client::{
@@ -17,31 +16,7 @@ const ITEM: &str = r#"{"id":"i","type":"s3","namespace":"n","information":{"fing
 fn server(answers: Vec<String>) -> (Client, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let client = Client::new(&format!("http://{}/v1/", listener.local_addr().unwrap())).unwrap();
-    let thread = std::thread::spawn(move || {
-        answers
-            .into_iter()
-            .map(|answer| {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut request = Vec::new();
-                while !is_whole(&request) {
-                    let mut buffer = [0; 4096];
-                    let read = stream.read(&mut buffer).unwrap();
-                    request.extend_from_slice(&buffer[..read]);
-                }
-                stream.write_all(answer.as_bytes()).unwrap();
-                String::from_utf8(request).unwrap()
-            })
-            .collect()
-    });
-    (client, thread)
-}
-
-fn is_whole(request: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(request).to_lowercase();
-    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
-    let length =
-        head.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |length| length.parse().unwrap());
-    body.len() >= length
+    (client, crate::serve(move || listener.accept().unwrap().0, answers))
 }
 
 fn answer(status: &str, headers: &str, body: &str) -> String {

@@ -180,26 +180,10 @@ async fn ip_addresses_are_checked_like_names() {
     let server = Scripted::start(|_| (200, vec![], String::new()));
     let port = server.endpoint().rsplit(':').next().unwrap().to_owned();
     let closed = guarded(&[], Rebinding::new(&[]));
-    for host in [
-        "127.0.0.1",
-        "2130706433",
-        "0x7f.1",
-        "0177.0.0.1",
-        "127.1",
-        "0.0.0.0",
-        "0",
-        "[::1]",
-        "[::]",
-        "[::ffff:127.0.0.1]",
-        "[::ffff:7f00:1]",
-        "[64:ff9b::7f00:1]",
-        "169.254.169.254",
-        "[fd00:ec2::254]",
-        "[fe80::1]",
-        "10.0.0.1",
-        "168.63.129.16",
-        "%31%32%37.0.0.1",
-    ] {
+    for host in "127.0.0.1 2130706433 0x7f.1 0177.0.0.1 127.1 0.0.0.0 0 [::1] [::] [::ffff:127.0.0.1] [::ffff:7f00:1] \
+        [64:ff9b::7f00:1] 169.254.169.254 [fd00:ec2::254] [fe80::1] 10.0.0.1 168.63.129.16 %31%32%37.0.0.1"
+        .split(' ')
+    {
         let report = check(&closed, &link(&format!("http://{host}:{port}/")), &[]).await;
         assert_eq!(report, ["authenticate failed blocked-egress"], "{host}");
     }

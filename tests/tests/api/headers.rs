@@ -12,37 +12,10 @@ const METHODS: [&str; 12] =
     ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get", "CONNECT", "X-ANY"];
 const GZIP: &str = "Accept-Encoding: gzip, deflate, br, zstd";
 /// Operations whose large responses are compressed. None of them returns a secret.
-const COMPRESSED: &[&str] = &[
-    "console",
-    "console-file",
-    "console-module",
-    "docs",
-    "list",
-    "list-accounts",
-    "list-activations",
-    "list-audit",
-    "list-deliveries",
-    "list-holders",
-    "list-integration-usage",
-    "list-integrations",
-    "list-issuers",
-    "list-namespaces",
-    "list-receivers",
-    "list-sessions",
-    "list-set-aside",
-    "list-trusts",
-    "list-uses",
-    "list-versions",
-    "live",
-    "openapi",
-    "ready",
-    "show",
-    "show-account",
-    "show-federation-issuer",
-    "show-federation-keys",
-    "show-namespace-usage",
-    "show-trust",
-];
+const COMPRESSED: &str = "console console-file console-module docs list list-accounts list-activations list-audit list-deliveries \
+    list-holders list-integration-usage list-integrations list-issuers list-namespaces list-receivers \
+    list-sessions list-set-aside list-trusts list-uses list-versions live openapi ready show show-account \
+    show-federation-issuer show-federation-keys show-namespace-usage show-trust";
 const OTHER_PATHS: [&str; 4] = ["/", "/v1", "/v1/organization-vault/%2e%2e", "/nothing?a=%3Cscript%3E"];
 
 #[test]
@@ -115,5 +88,5 @@ fn compressed_operations_are_known() {
     let mut found: Vec<_> = routes.filter(|route| route.method == "GET").map(|route| route.operation).collect();
     found.sort_unstable();
     found.dedup();
-    assert_eq!(found, COMPRESSED);
+    assert_eq!(found.join(" "), COMPRESSED);
 }
