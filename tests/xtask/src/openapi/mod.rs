@@ -1,10 +1,8 @@
 //! The description of the API, from the wire types, the table of routes and the tables of the credential types.
 
-mod notes;
 mod operations;
 mod schemas;
 
-use notes::NOTES;
 use operations::{Answer, Caller, OPERATIONS, Operation};
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -85,7 +83,7 @@ pub(crate) fn check(document: &Value) {
         routes().map(|(route, _)| route.operation).filter(|name| !UNDESCRIBED.contains(name)).collect();
     assert_eq!(described.iter().copied().collect::<BTreeSet<_>>(), routes, "the described operations are the routes");
     assert_eq!(described.len(), routes.len(), "an operation is described twice");
-    assert!(NOTES.iter().all(|(name, _)| described.contains(name)), "a note is about no operation");
+    assert!(notes().all(|(name, _)| described.contains(&name)), "a note is about no operation");
     let mut found = BTreeSet::new();
     references(document, &mut found);
     for target in &found {
@@ -123,6 +121,15 @@ fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     }
 }
 
+/// Returns the rules of operations that their schemas do not state.
+fn notes() -> impl Iterator<Item = (&'static str, String)> {
+    let sections = include_str!("notes.md").split("\n## ").skip(1);
+    sections.map(|section| {
+        let (name, note) = section.split_once('\n').unwrap();
+        (name, note.split_whitespace().collect::<Vec<_>>().join(" "))
+    })
+}
+
 /// Returns every route, and whether the activation listener has it.
 fn routes() -> impl Iterator<Item = (Route, bool)> {
     let probe = |route: &Route| !route.template.starts_with("{base}");
@@ -158,8 +165,8 @@ fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerat
         Caller::Admin => Some("Needs the role `admin`."),
         _ => None,
     };
-    let note = NOTES.iter().find(|(of, _)| of == name).map(|(_, note)| *note);
-    let description: Vec<&str> = role.into_iter().chain(note).collect();
+    let note = notes().find(|(of, _)| of == name).map(|(_, note)| note);
+    let description: Vec<String> = role.map(str::to_owned).into_iter().chain(note).collect();
     if !description.is_empty() {
         described["description"] = json!(description.join(" "));
     }
