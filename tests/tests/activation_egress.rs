@@ -6,7 +6,6 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use vault_testkit::stores::Scripted;
 use vault_tests::{ActivationListener, Database, Integration, Session, Vault};
 
 const LOCAL: &str = "--allow-egress=127.0.0.0/8";
@@ -104,7 +103,7 @@ fn no_spelling_of_loopback_is_connected_to() {
         let data = make(&format!("http://{host}:{port}"));
         // A save with a check does not connect either.
         let body = json!({"type": data.0, "namespace": namespace, "data": data.1});
-        let verified = stage.session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send();
+        let verified = stage.session.patch("/organization-vault?verify=true", &body);
         assert_eq!(verified.status, 422, "{host}: {}", verified.text());
         if stage.save(&namespace, data) == 201 {
             saved += 1;
@@ -116,24 +115,6 @@ fn no_spelling_of_loopback_is_connected_to() {
         assert!(listener.accept().is_err(), "{host} was connected to");
     }
     assert!(saved > hosts.len(), "{saved} were tried");
-}
-
-#[test]
-fn no_redirect_is_followed() {
-    let stage = Stage::set(&[LOCAL]);
-    let inside = Scripted::start(|_| (200, Vec::new(), "found".to_owned()));
-    let target = format!("{}/found", inside.endpoint());
-    let outside = Scripted::start(move |asked| {
-        let status = if asked.path.contains("307") { 307 } else { 302 };
-        (status, vec![("Location", target.clone())], String::new())
-    });
-    for (number, make) in [s3, role, gcs].into_iter().enumerate() {
-        let namespace = format!("checked/{number}");
-        assert_eq!(stage.save(&namespace, make(&outside.endpoint())), 201);
-        assert_eq!(stage.reason(&namespace), "redirected", "{namespace}");
-    }
-    assert!(outside.asked().len() >= 3, "each was asked");
-    assert_eq!(inside.asked(), [], "and no other host");
 }
 
 /// A storage server that accepts connections and does not respond until it is released.
@@ -189,7 +170,7 @@ fn requests_waiting_for_stores_are_limited() {
     let (kind, data) = s3(&slow.endpoint);
     let other = Integration::make(&stage._vault, "another", &["checked/slow"]);
     let body = json!({"type": kind, "namespace": "checked/new", "data": data});
-    let verify = || stage.session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send();
+    let verify = || stage.session.patch("/organization-vault?verify=true", &body);
     thread::scope(|scope| {
         let checks: Vec<_> = (0..MOST)
             .map(|_| {

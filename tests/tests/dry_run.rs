@@ -1,10 +1,8 @@
-//! Checks of a namespace: problems that they report before a job depends on it, and connections that they must not
-//! make.
+//! Checks of a namespace: problems that they report before a job depends on it.
 
 use serde_json::{Value, json};
-use std::net::{Ipv4Addr, TcpListener};
 use vault_testkit::stores::Moto;
-use vault_tests::{ActivationListener, Answer, Database, Integration, Session};
+use vault_tests::{ActivationListener, Database, Integration};
 
 /// Flag that permits connections to storage on this host.
 const LOCAL: &str = "--allow-egress=127.0.0.0/8";
@@ -39,11 +37,6 @@ fn checks(report: &Value) -> Vec<String> {
             format!("{} {} {}", word(item, "check"), word(item, "result"), word(item, "reason")).trim().to_owned()
         })
         .collect()
-}
-
-fn verify(session: &Session, data: &Value) -> Answer {
-    let body = json!({"type": "s3", "namespace": "verified", "data": data});
-    session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send()
 }
 
 #[test]
@@ -86,64 +79,4 @@ fn dry_run_reports_failing_credentials() {
     assert_eq!(integration.live(&client).len(), 0, "a dry run activates nothing");
     moto.believe();
     assert!(!moto.list("exports").contains("orgvault-check"), "nothing is left in the bucket");
-}
-
-#[test]
-fn failing_credential_is_not_saved() {
-    let (_moto, sound) = moto();
-    let (vault, _activation_listener) = ActivationListener::open_with(Database::Sqlite, &[LOCAL]);
-    let session = vault.admin_session();
-    let refused = verify(&session, &with(&sound, "secret_access_key", "not-the-one-that-was-issued"));
-    let refused = refused.problem("not-usable");
-    assert_eq!(refused.status, 422);
-    assert!(
-        checks(&refused.json()).contains(&"authenticate failed signature-mismatch".to_owned()),
-        "{}",
-        refused.text()
-    );
-    assert_eq!(session.list().len(), 0, "nothing is stored");
-    verify(&session, &sound).expect(201);
-    assert_eq!(session.list().len(), 1);
-}
-
-#[test]
-fn without_configuration_no_private_address_is_checked() {
-    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
-    let session = vault.admin_session();
-    // Counts connections to itself.
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let data = |endpoint: &str| {
-        json!({
-            "access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "7sGh+Wm0y5RkPzXvB/Lq9eTcUj2NdFa0", "bucket": "exports",
-            "region": "us-east-1", "endpoint": endpoint, "path_style_access": true,
-        })
-    };
-    assert_eq!(verify(&session, &data(&format!("http://127.0.0.1:{port}"))).status, 422);
-    assert_eq!(session.list().len(), 0);
-
-    let integration = Integration::make(&vault, "import", &["inside/*"]);
-    let hosts = [
-        "127.0.0.1",
-        "localhost",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "0.0.0.0",
-        "2130706433",
-        "0x7f.1",
-        "[64:ff9b::7f00:1]",
-    ];
-    for (number, host) in hosts.into_iter().enumerate() {
-        let (namespace, data) = (format!("inside/{number}"), data(&format!("http://{host}:{port}")));
-        let body = json!({"type": "s3", "namespace": namespace, "data": data});
-        if session.try_save(&body).status != 201 {
-            continue; // rejected immediately
-        }
-        let report = integration.check(&activation_listener.client(), &namespace, &["list"]).expect(200).json();
-        assert_eq!(report["usable"], false, "{host}: {report}");
-        let found = checks(&report["credentials"][0]);
-        assert!(found.contains(&"authenticate failed blocked-egress".to_owned()), "{host}: {found:?}");
-        assert!(listener.accept().is_err(), "{host} was connected to");
-    }
 }

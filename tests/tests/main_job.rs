@@ -6,7 +6,6 @@ use vault_tests::{Database, Session, Vault, on_both_databases};
 
 on_both_databases! {
     main_job_succeeds,
-    login_returns_token_lifetime,
     equal_data_is_recognizable_only_within_organization,
     restart_loses_no_data,
     killed_server_loses_no_data,
@@ -91,40 +90,6 @@ fn check_item(item: &Value, request: &Value, information: &Value) {
 fn check_time(text: &str) {
     let form: String = text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
     assert_eq!(form, "9999-99-99T99:99:99Z", "{text}");
-}
-
-fn login_returns_token_lifetime(database: Database) {
-    let vault = Vault::start_with(database, &["--max-ttl", "7200"]);
-    let (admin, client) = (vault.admin(), vault.client());
-    for (ttl, lifetime) in [(None, 3600), (Some(60), 60), (Some(7200), 7200)] {
-        let mut body = admin.sound_login();
-        if let Some(ttl) = ttl {
-            body["ttl"] = json!(ttl);
-        }
-        let answer = client.log_in(&body).expect(200);
-        let document = answer.json();
-        let members: Vec<&String> = document.as_object().unwrap().keys().collect();
-        assert_eq!(members, ["access_token", "expires_at", "expires_in", "token_type"]);
-        assert_eq!((&document["token_type"], &document["expires_in"]), (&json!("Bearer"), &json!(lifetime)));
-        assert!(document["access_token"].as_str().unwrap().starts_with("v4.local."));
-        check_time(document["expires_at"].as_str().unwrap());
-        assert!(Session::new(&client, &answer).is_live());
-    }
-    // The error names the field, the value is not adjusted, and the passcode stays unused.
-    let code = admin.recovery_code();
-    for ttl in [json!(59), json!(7201), json!(0), json!(-60), json!(i64::MAX), json!(i64::MIN)] {
-        let mut body = admin.login(&code);
-        body["ttl"] = ttl.clone();
-        let answer = client.log_in(&body).problem("refused-value");
-        assert_eq!(answer.refused_fields(), [("/ttl".into(), "out-of-range".into())], "{ttl}");
-    }
-    for ttl in [json!("60"), json!(60.5), json!(true), json!([60]), json!(null)] {
-        let mut body = admin.login(&code);
-        body["ttl"] = ttl.clone();
-        let answer = client.log_in(&body).problem("malformed-request");
-        assert_eq!(answer.refused_fields(), [("/ttl".into(), "wrong-type".into())], "{ttl}");
-    }
-    client.log_in(&admin.login(&code)).expect(200);
 }
 
 fn equal_data_is_recognizable_only_within_organization(database: Database) {

@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use vault_tests::binary::{self, Run};
 use vault_tests::integration::write_private;
 use vault_tests::process::Server;
-use vault_tests::samples::every_type;
 use vault_tests::{Database, Vault};
 
 #[test]
@@ -168,26 +167,6 @@ fn paths_in_the_file_are_relative_to_the_file() {
 }
 
 #[test]
-fn http_links_are_refused() {
-    let mut body = every_type().pop().unwrap().request;
-    body["data"]["url"] = json!("http://store.example.com/file");
-    let vault = Vault::start(Database::Sqlite);
-    let refused = vault.admin_session().try_save(&body).problem("refused-value");
-    assert_eq!(refused.refused_fields(), [("/data/url".into(), "not-allowed".into())]);
-}
-
-#[test]
-fn trusted_proxy_permits_listening_beyond_loopback() {
-    let vault = Vault::init(Database::Sqlite);
-    let mut serve = vault.serve_command();
-    serve.args(["--trusted-proxy", "10.0.0.0/8,192.0.2.0/24"]);
-    drop(Server::start(serve, &vault.scratch("output"), &vault.scratch("log")));
-    let mut serve = vault.serve_command();
-    serve.args(["--trusted-proxy", "not a network"]);
-    Server::fail(serve).misused();
-}
-
-#[test]
 fn database_url_with_a_password_comes_from_a_file() {
     let vault = Vault::init(Database::Postgres);
     let url = vault.url().to_owned();
@@ -203,16 +182,13 @@ fn database_url_with_a_password_comes_from_a_file() {
     };
     let (variable, path) = ("ORGVAULT_DATABASE_URL_FILE", file.to_str().unwrap());
     fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    let output = list(variable, path).refused().stderr;
-    assert!(output.contains(variable) && output.contains("0644"), "{output}");
+    list(variable, path).refused().says(variable).says("0644");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let output = list(variable, path).done();
     assert!(!output.stderr.contains("password"), "{}", output.stderr);
-    let output = vault.run(&["org", "list", "--database-url", &with_password]).done().stderr;
-    assert!(output.contains(variable) && !output.contains("hunter2"), "{output}");
+    vault.run(&["org", "list", "--database-url", &with_password]).done().says(variable).omits("hunter2");
     fs::write(&file, "not a url with hunter2").unwrap();
-    let output = list(variable, path).misused().stderr;
-    assert!(output.contains(variable) && !output.contains("hunter2"), "{output}");
+    list(variable, path).misused().says(variable).omits("hunter2");
 }
 
 #[test]
@@ -240,9 +216,7 @@ fn secrets_come_from_the_environment_or_a_private_file() {
     let shown = format!("{:?}", run(&[], &[]));
     assert!(shown.contains("USER:PASSWORD") && !shown.contains("h7Qz"), "{shown}");
     fs::set_permissions(&config, Permissions::from_mode(0o644)).unwrap();
-    let refused = run(&[], &[]).misused().stderr;
-    assert!(refused.contains("orgvault.toml") && refused.contains("0644"), "{refused}");
+    run(&[], &[]).misused().says("orgvault.toml").says("0644");
     let mut serve = vault.serve_command();
-    let refused = Run::of(serve.args(["--egress-proxy-credentials", "a:h7Qz"])).misused().stderr;
-    assert!(refused.contains(&file) && !refused.contains("h7Qz"), "{refused}");
+    Run::of(serve.args(["--egress-proxy-credentials", "a:h7Qz"])).misused().says(&file).omits("h7Qz");
 }
