@@ -1,7 +1,7 @@
 //! Stored audit entries, and the encoding that their MACs cover.
 
 use super::change::{self, AuditChange, ChangedField};
-use super::state::{self, RecordedRow, RowState};
+use super::state::{RecordedRow, RowState};
 use super::{AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
@@ -127,7 +127,7 @@ impl AuditEntry {
 
     /// Returns the recorded state of the `row` of its subject.
     pub fn left(&self, row: RecordedRow) -> Option<RowState> {
-        state::find(self.rows.as_deref()?, row)
+        RowState::of(row, self.rows.as_deref()?)
     }
 
     /// Returns whether its MAC verifies.

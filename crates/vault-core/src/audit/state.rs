@@ -89,6 +89,12 @@ pub enum RowState {
 }
 
 impl RowState {
+    /// Returns the state of `row` in the text of an entry about its subject.
+    pub fn of(row: RecordedRow, text: &str) -> Option<Self> {
+        let stored = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
+        Self::parse(stored)
+    }
+
     /// Returns the states of a privileged row with the fields `parts`, one under each audit key. The first is recorded
     /// in new entries.
     pub(crate) fn of_grant(
@@ -215,12 +221,6 @@ pub(super) fn text(rows: &[(RecordedRow, RowState)]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Returns the state of `row` in the text of an entry.
-pub(super) fn find(text: &str, row: RecordedRow) -> Option<RowState> {
-    let stored = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
-    RowState::parse(stored)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -243,9 +243,9 @@ mod tests {
         fn row_states_follow_audit_entries(account in state(), invitation in state()) {
             let rows = [(RecordedRow::Account, account), (RecordedRow::Invitation, invitation)];
             let text = text(&rows).unwrap();
-            prop_assert_eq!(find(&text, RecordedRow::Account), Some(account));
-            prop_assert_eq!(find(&text, RecordedRow::Invitation), Some(invitation));
-            prop_assert_eq!(find(&text, RecordedRow::Integration), None);
+            prop_assert_eq!(RowState::of(RecordedRow::Account, &text), Some(account));
+            prop_assert_eq!(RowState::of(RecordedRow::Invitation, &text), Some(invitation));
+            prop_assert_eq!(RowState::of(RecordedRow::Integration, &text), None);
         }
 
         #[test]
@@ -260,7 +260,7 @@ mod tests {
 
         #[test]
         fn arbitrary_text_does_not_panic(text in ".{0,80}") {
-            let _ = find(&format!("account {text}"), RecordedRow::Account);
+            let _ = RowState::of(RecordedRow::Account, &format!("account {text}"));
         }
     }
 }

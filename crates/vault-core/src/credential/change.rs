@@ -13,9 +13,6 @@ use crate::sealed::Blob;
 use crate::time::Timestamp;
 use futures_util::try_join;
 
-/// Number of the newest entries about a credential that are compared with its revision.
-const RECORDED: usize = 2;
-
 /// Changes a credential unless another client has changed it since it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeCredential {
@@ -79,7 +76,7 @@ impl Operation for ChangeCredential {
             subject: Subject::Credential(id),
             row: RecordedRow::Credential,
             namespace: None,
-            limit: RECORDED,
+            limit: 1,
         };
         let ((), newest, earlier, key_is_active, before) = try_join!(
             unit.authorize(),

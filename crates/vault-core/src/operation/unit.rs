@@ -1,7 +1,7 @@
 //! Context of an operation: rows, ports without I/O, principal and time.
 
 use super::Failure;
-use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowState, SealedAuditRecord};
+use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::{KeyId, OrganizationId};
@@ -346,14 +346,11 @@ impl<'t> Unit<'t> {
     pub(crate) async fn is_newest(
         &self,
         query: RecordedStates,
-        newest: &[AuditEntry],
+        newest: &[RowState],
         version: i64,
     ) -> Result<bool, Failure> {
-        let (row, limit) = (query.row, query.limit);
-        let is_newest = |entries: &[AuditEntry]| {
-            let states = entries.iter().filter_map(|entry| entry.left(row));
-            states.map(RowState::number).max() == Some(version)
-        };
+        let limit = query.limit;
+        let is_newest = |states: &[RowState]| states.iter().map(|state| state.number()).max() == Some(version);
         let more = RecordedStates { limit: MORE_ENTRIES, ..query };
         Ok(is_newest(newest) || newest.len() == limit && is_newest(&self.rows.recorded(&more).await?))
     }

@@ -6,7 +6,7 @@
 use super::{Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions};
 use crate::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
-use crate::audit::{AuditEntry, SealedAuditRecord};
+use crate::audit::{RowState, SealedAuditRecord};
 use crate::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
     ListUses, ListedRows, SaveCredential, VersionKey,
@@ -580,8 +580,8 @@ pub trait AuditRows: Send + Sync {
     /// Appends an entry.
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()>;
 
-    /// Reads the newest entries that contain the state of a row, newest first.
-    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>>;
+    /// Reads the states of a row in the newest entries that contain one, newest first.
+    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>>;
 
     /// Counts the sealed entries of an organization's integrations within a period, by integration, namespace, action and day,
     /// in any order. Entries with unknown actions are omitted.

@@ -26,14 +26,15 @@ use crate::failure::{Failure, Severity};
 use crate::new_row::NewEntry;
 use crate::schema::{audit, instance};
 use crate::stored::Column;
+use crate::transaction::End;
+use crate::transaction::audit::entries;
 use crate::transaction::work::{Finished, Work};
-use crate::transaction::{End, Read as _};
 use diesel::QueryDsl as _;
 use diesel::result::Error as SqlError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
 use usage::{ByDay, ByHour, decode_days, decode_hours};
-use vault_core::audit::{AuditEntry, SealedAuditRecord};
+use vault_core::audit::{RowState, SealedAuditRecord};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::operation::{self, Access};
@@ -82,14 +83,14 @@ impl AuditRows for TxRows<'_> {
         then(self.tx.insert_later(audit::table, NewEntry::of(entry)), |_| Ok(()))
     }
 
-    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
+    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {
         let query = query.clone();
         several(async move {
             // Others stay pending, so that operations on many subjects insert their entries together.
             if self.kept.takes_entries(&query.subject.text()) {
                 self.tx.insert_pending::<audit::table>().await?;
             }
-            query.read(&self.tx).await
+            entries::states(&self.tx, &query).await
         })
     }
 

@@ -11,7 +11,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
-use vault_core::audit::{AuditAction, AuditEntry, SealedAuditRecord};
+use vault_core::audit::{AuditAction, AuditEntry, RowState, SealedAuditRecord};
 use vault_core::credential::{
     CHECK_AGAIN_SECONDS, CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
     ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
@@ -557,10 +557,11 @@ impl AuditRows for MemoryRows<'_> {
         done(())
     }
 
-    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>> {
+    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {
         let mut entries: Vec<_> = self.trail.iter().map(SealedAuditRecord::to_entry).collect();
         entries.sort_by(|one, other| one.id.cmp(&other.id));
-        done(super::inspection::matching(entries, query))
+        let entries = super::inspection::matching(entries, query);
+        done(entries.iter().filter_map(|entry| entry.left(query.row)).collect())
     }
 
     fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {

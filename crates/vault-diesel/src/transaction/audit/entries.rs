@@ -7,15 +7,14 @@ use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::new_row::OF_INSTANCE;
 use crate::schema::audit;
-use crate::stored::{AFTER_ALL_IDS, AnyId, StoredId as _};
-use diesel::sql_types::Bool;
+use crate::stored::{AFTER_ALL_IDS, AnyId, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, QueryDsl as _, Queryable, Selectable,
-    SelectableHelper as _, TextExpressionMethods as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
+    TextExpressionMethods as _,
 };
-use vault_core::audit::{AuditEntry, UnsealedEntry};
+use vault_core::audit::{AuditEntry, RowState, UnsealedEntry};
 use vault_core::id::AuditId;
-use vault_core::namespace::Namespace;
 use vault_core::port::{AuditOrder, AuditRange, List, RecordedStates, RecordedSubject};
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
@@ -127,23 +126,43 @@ impl Read for FindEntries {
 }
 
 /// The newest entries that contain the state of a row, newest first.
+/// The entries about a subject that contain the state of a row, newest first.
+#[auto_type]
+fn about(subject: String, organization: IdBytes, row: String) -> _ {
+    audit::table
+        .filter(audit::subject.eq(subject))
+        .filter(audit::organization_id.eq(organization))
+        .filter(audit::changed_rows.like(row))
+        .filter(audit::changed_rows.is_not_null())
+        .order(audit::id.desc())
+}
+
+fn about_row(query: &RecordedStates) -> about {
+    // No row's name ends with the name of another.
+    about(query.subject.text(), query.organization.stored(), format!("%{} %", query.row.as_str()))
+}
+
 impl Read for RecordedStates {
     type Outcome = Vec<AuditEntry>;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
-        let namespace = self.namespace.as_ref().map(Namespace::as_str);
-        let entries = audit::table
-            .filter(audit::subject.eq(self.subject.text()))
-            .filter(audit::organization_id.eq(self.organization.stored()))
-            .filter(audit::namespace.eq(namespace).or(namespace.is_none().into_sql::<Bool>()))
-            // No row's name ends with the name of another.
-            .filter(audit::changed_rows.like(format!("%{} %", self.row.as_str())))
-            .filter(audit::changed_rows.is_not_null())
-            .order(audit::id.desc())
-            .select(EntryRow::as_select());
-        let rows = tx.page(entries, self.limit).await?;
+        let entries = about_row(self).select(EntryRow::as_select());
+        let rows = match &self.namespace {
+            None => tx.page(entries, self.limit).await?,
+            Some(namespace) => tx.page(entries.filter(audit::namespace.eq(namespace.as_str())), self.limit).await?,
+        };
         Ok(rows.into_iter().map(AuditEntry::from).collect())
     }
+}
+
+/// Reads the states alone.
+pub(crate) async fn states(tx: &Tx<'_>, query: &RecordedStates) -> Result<Vec<RowState>, Failure> {
+    let states = about_row(query).select(audit::changed_rows);
+    let rows: Vec<Option<String>> = match &query.namespace {
+        None => tx.page(states, query.limit).await?,
+        Some(namespace) => tx.page(states.filter(audit::namespace.eq(namespace.as_str())), query.limit).await?,
+    };
+    Ok(rows.iter().flatten().filter_map(|text| RowState::of(query.row, text)).collect())
 }
 
 /// The entries that contain the state of a row, ordered by subject and ID.
