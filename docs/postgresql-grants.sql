@@ -22,7 +22,7 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC, :"role";
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
 GRANT USAGE ON SCHEMA public TO :"role";
 
-GRANT SELECT ON instance_keys, retiring_instance_keys, schema_versions TO :"role";
+GRANT SELECT ON schema_versions TO :"role";
 -- To hold the row, not to change it: keys of the deployment are replaced by the owner of the tables.
 GRANT SELECT, UPDATE :of_singleton ON instance TO :"role";
 GRANT SELECT, INSERT, UPDATE :of_checkpoint ON audit TO :"role";

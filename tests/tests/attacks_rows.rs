@@ -446,7 +446,6 @@ fn a68_nonces_do_not_repeat_under_one_key() {
         ("accounts", "seed"),
         ("organization_keys", "wrapped"),
         ("organizations", "fingerprint_wrapped"),
-        ("instance_keys", "wrapped"),
     ];
     let (mut seen, mut messages, mut contents) = (HashSet::new(), 0, HashSet::new());
     for (table, column) in columns {

@@ -109,9 +109,8 @@ fn forged_token_is_limited_to_rights_in_rows() {
         let settings = PostgresSettings::new(SecretString::from(vault.url()));
         let keys = Store::Postgres(PostgresStore::connect(settings).await.unwrap()).ports().keys;
         let record = keys.instance().await.unwrap().unwrap();
-        let others = keys.instance_keys().await.unwrap();
         let root = LoadedRootKey::load(&vault.data_dir().join("root.key"), Arc::new(OsEntropy)).unwrap();
-        let keyring = Keyring::open(&root, Arc::new(OsEntropy), &record, &[], &others).unwrap();
+        let keyring = Keyring::open(&root, Arc::new(OsEntropy), &record).unwrap();
         (keyring.token_issuer(0), keyring.instance())
     });
     let value = |column| sql.value(&format!("SELECT {column} FROM sessions WHERE account_id = '{}'", viewer.id));

@@ -1,13 +1,12 @@
 //! The keyring: the set of an instance's keys as a numbered document.
 //!
-//! Rows contain the keys, but a row alone does not make a key valid: an attacker with write access to the database
-//! could restore a destroyed one. The document lists the valid keys. It is sealed with the active instance key, so only
-//! a process with that key can create one. Each document contains the hashes of its predecessors, so that a rollback
+//! The document lists the valid keys, and is sealed together with all of them but the active instance key, with which it is
+//! sealed. Only a process with that key can create one. Each document contains the hashes of its predecessors, so that a rollback
 //! can be distinguished from a successor.
 
 use crate::digest::Digest;
 use crate::id::KeyId;
-use crate::sealed::{InstanceKeyPurpose, KeyState};
+use crate::sealed::KeyState;
 use crate::time::Timestamp;
 
 /// Number of hashes of earlier documents in a document. A server accepts a document if its own is at most this many
@@ -33,6 +32,8 @@ pub enum KeyPurpose {
 impl KeyPurpose {
     /// All variants.
     pub const ALL: [Self; 4] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token];
+    /// All but the instance key, with which they are replaced.
+    pub const OTHERS: [Self; 3] = [Self::Lookup, Self::Audit, Self::Token];
 
     /// Returns the stored name of the purpose.
     pub fn as_str(self) -> &'static str {
@@ -45,16 +46,6 @@ impl KeyPurpose {
             Self::Lookup => 2,
             Self::Audit => 3,
             Self::Token => 4,
-        }
-    }
-}
-
-impl From<InstanceKeyPurpose> for KeyPurpose {
-    fn from(purpose: InstanceKeyPurpose) -> Self {
-        match purpose {
-            InstanceKeyPurpose::Lookup => Self::Lookup,
-            InstanceKeyPurpose::Audit => Self::Audit,
-            InstanceKeyPurpose::Token => Self::Token,
         }
     }
 }
@@ -218,7 +209,7 @@ impl KeyringDocument {
         }
     }
 
-    /// Returns the encoding that is sealed and hashed. It is unique for each document.
+    /// Returns the encoding that is hashed, and sealed together with the keys. It is unique for each document.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(12 + self.earlier.len() * 32 + self.terms.len() * 26);
         bytes.extend_from_slice(&self.number.to_be_bytes());

@@ -80,64 +80,6 @@ pub struct InstanceRecord {
     pub created_at: Timestamp,
 }
 
-/// A stored instance key that was replaced, and decrypts the remaining rows that use it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RetiringInstanceKey {
-    /// ID of the key.
-    pub id: KeyId,
-    /// Root key that wraps it.
-    pub root_key: KeyId,
-    /// The key, wrapped by the root key.
-    pub wrapped: Blob,
-    /// Time at which a successor replaced it.
-    pub retired_at: Timestamp,
-}
-
-/// Purpose of an instance-wide key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InstanceKeyPurpose {
-    /// Lookup digests.
-    Lookup,
-    /// MACs of audit entries.
-    Audit,
-    /// Access tokens.
-    Token,
-}
-
-impl InstanceKeyPurpose {
-    /// All variants.
-    pub const ALL: [Self; 3] = [Self::Lookup, Self::Audit, Self::Token];
-}
-
-impl InstanceKeyPurpose {
-    /// Returns the stored name of the purpose.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Lookup => "lookup",
-            Self::Audit => "audit",
-            Self::Token => "token",
-        }
-    }
-
-    /// Returns the purpose with this stored name.
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
-    }
-}
-
-/// A stored instance-wide key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InstanceKeyRecord {
-    /// ID of the key.
-    pub id: KeyId,
-    /// Purpose.
-    pub purpose: InstanceKeyPurpose,
-    /// The key, wrapped by the instance key.
-    pub wrapped: Blob,
-    /// Time of creation.
-    pub created_at: Timestamp,
-}
-
 /// State in the life cycle of an organization key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {

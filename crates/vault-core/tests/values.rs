@@ -13,7 +13,7 @@ use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::role::Role;
-use vault_core::sealed::{InstanceKeyPurpose, KeyState};
+use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 use vault_core::usecase::IdempotencyKey;
 use vault_testkit::clock::SeededEntropy;
@@ -177,7 +177,6 @@ fn closed_lists() {
         [OrganizationState::Active, OrganizationState::Disabled], OrganizationState::parse, OrganizationState::as_str;
         [IntegrationState::Active, IntegrationState::Disabled], IntegrationState::parse, IntegrationState::as_str;
         NoticeCode::STORED, NoticeCode::parse_stored, NoticeCode::as_str;
-        InstanceKeyPurpose::ALL, InstanceKeyPurpose::parse, InstanceKeyPurpose::as_str;
         [KeyState::Active, KeyState::Retiring], KeyState::parse, KeyState::as_str;
     }
 }

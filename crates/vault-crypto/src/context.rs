@@ -6,7 +6,7 @@ use uuid::Uuid;
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
 use vault_core::port::{CardContext, CredentialContext};
-use vault_core::sealed::{InstanceKeyPurpose, KeyState, OrganizationKeys};
+use vault_core::sealed::{KeyState, OrganizationKeys};
 
 /// Identifies the column, row and version that a blob is stored in.
 ///
@@ -35,7 +35,6 @@ enum Column {
     Card,
     OrganizationKey,
     FingerprintKey,
-    PurposeKey(InstanceKeyPurpose),
     InstanceKey,
     Keyring,
     DatabaseKey,
@@ -54,12 +53,9 @@ impl Column {
             Self::Password => "password",
             Self::Seed => "seed",
             Self::Entity(_) => "entity",
-            Self::DataKey
-            | Self::OrganizationKey
-            | Self::FingerprintKey
-            | Self::PurposeKey(_)
-            | Self::InstanceKey
-            | Self::DatabaseKey => "wrapped key",
+            Self::DataKey | Self::OrganizationKey | Self::FingerprintKey | Self::InstanceKey | Self::DatabaseKey => {
+                "wrapped key"
+            }
         }
     }
 
@@ -71,9 +67,6 @@ impl Column {
             Self::Card => "credential.card",
             Self::OrganizationKey => "organization_key.wrapped",
             Self::FingerprintKey => "organization.fingerprint_wrapped",
-            Self::PurposeKey(InstanceKeyPurpose::Lookup) => "instance_key.wrapped/lookup",
-            Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
-            Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
             Self::InstanceKey => "instance.wrapped",
             Self::Keyring => "instance.keyring",
             Self::DatabaseKey => "orgvault.db.key",
@@ -98,7 +91,6 @@ impl Column {
             Self::Card => "credentials",
             Self::OrganizationKey => "organization_keys",
             Self::FingerprintKey => "organizations",
-            Self::PurposeKey(_) => "instance_keys",
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
@@ -159,11 +151,6 @@ impl Context {
             bound: Some(hash.finalize().into()),
             ..Self::wrapped_key(Column::FingerprintKey, instance, key)
         }
-    }
-
-    /// Returns the context of an instance-wide key, wrapped by the instance key.
-    pub(crate) fn purpose_key(instance: InstanceId, purpose: InstanceKeyPurpose, key: KeyId) -> Self {
-        Self::wrapped_key(Column::PurposeKey(purpose), instance, key)
     }
 
     fn wrapped_key(column: Column, instance: InstanceId, key: KeyId) -> Self {
@@ -308,7 +295,6 @@ mod tests {
             (Context::card(instance, card), "credentials", 4),
             (Context::organization_key(instance, organization, key), "organization_keys", 5),
             (Context::fingerprint_key(instance, organization, &organization_keys(5)), "organizations", 2),
-            (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),
             (Context::instance_key(instance, key), "instance", 1),
             (Context::keyring(instance), "instance", 1),
             (Context::password(instance, account, PasswordId::from_uuid(id(6))), "accounts", 3),

@@ -5,23 +5,24 @@ use crate::aead::{AeadKey, SealingError};
 use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::derive::Label;
-use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, not_sealed};
 use crate::key::SymmetricKey;
 use crate::keyring_error::KeyringError;
 use crate::mac::MacKey;
-use crate::purpose_keys::{PurposeKeys, Sealed};
+use crate::purpose_keys::PurposeKeys;
 use crate::root_key::LoadedRootKey;
 use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Mutex;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringRef};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringRef};
 use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
-use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, RetiringInstanceKey};
+use vault_core::sealed::{Blob, InstanceRecord};
 use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
 
 /// Prefix of the document in its hash.
 const DOCUMENT_PREFIX: &[u8] = b"orgvault/1/keyring";
@@ -73,43 +74,46 @@ impl InstanceKeys {
         self.id
     }
 
-    /// Generates a key of `instance` for a purpose, wrapped by this one.
-    ///
-    /// # Errors
-    /// The operating system returns no randomness.
-    pub(crate) fn new_purpose_key(
-        &self,
-        entropy: &dyn Entropy,
-        instance: InstanceId,
-        purpose: InstanceKeyPurpose,
-        now: Timestamp,
-    ) -> Result<InstanceKeyRecord, SealingError> {
-        let (id, key) = (random_key_id(entropy)?, random_key(entropy)?);
-        let wrapped = self.wrap.wrap(entropy, &Context::purpose_key(instance, purpose, id), &key)?;
-        Ok(InstanceKeyRecord { id, purpose, wrapped, created_at: now })
-    }
-
-    /// Seals a document that lists the keys of `instance`.
+    /// Seals a document that lists the keys of `instance`, with these keys. This one is not among them.
     pub(crate) fn seal_document(
         &self,
         entropy: &dyn Entropy,
         instance: InstanceId,
         document: &KeyringDocument,
+        secrets: &Secrets,
     ) -> Result<Blob, SealingError> {
-        self.keyring.seal(entropy, &Context::keyring(instance), &document.to_bytes())
+        let content = document.to_bytes();
+        // The final size, because a buffer that grows would leave a copy of the keys in memory.
+        let size = LENGTH + content.len() + secrets.len() * SymmetricKey::LENGTH;
+        let mut text = Zeroizing::new(Vec::with_capacity(size));
+        text.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
+        text.extend_from_slice(&content);
+        for key in document.terms().iter().filter_map(|term| secrets.get(&term.id)) {
+            text.extend_from_slice(key.expose()); // the keys to seal
+        }
+        self.keyring.seal(entropy, &Context::keyring(instance), &text)
     }
 
-    /// Decrypts the document that lists the keys of `instance`. It must list this key as the active one.
+    /// Decrypts the document that lists the keys of `instance`, and these keys. It must list this key as the active one.
     ///
     /// # Errors
     /// The document cannot be decrypted, or lists another key as active.
-    pub(crate) fn open_document(&self, instance: InstanceId, sealed: &Blob) -> Result<Document, OpenError> {
-        let bytes = self.keyring.open(&Context::keyring(instance), sealed)?;
-        let content = KeyringDocument::from_bytes(&bytes).ok_or(OpenError::Malformed)?;
-        match content.active(KeyPurpose::Instance) {
-            Some(term) if term.id == self.id => Ok(Document::new(content)),
-            _ => Err(OpenError::OtherKey),
+    pub(crate) fn open_document(&self, instance: InstanceId, sealed: &Blob) -> Result<(Document, Secrets), OpenError> {
+        let text = self.keyring.open(&Context::keyring(instance), sealed)?;
+        let (length, rest) = text.split_first_chunk::<LENGTH>().ok_or(OpenError::Malformed)?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| OpenError::Malformed)?;
+        let (content, mut rest) = rest.split_at_checked(length).ok_or(OpenError::Malformed)?;
+        let content = KeyringDocument::from_bytes(content).ok_or(OpenError::Malformed)?;
+        if content.active(KeyPurpose::Instance).is_none_or(|term| term.id != self.id) {
+            return Err(OpenError::OtherKey);
         }
+        let mut secrets = Secrets::new();
+        for term in content.terms().iter().filter(|term| term.id != self.id) {
+            let (key, after) = rest.split_first_chunk().ok_or(OpenError::Malformed)?;
+            secrets.insert(term.id, SymmetricKey::take(&mut { *key }));
+            rest = after;
+        }
+        if rest.is_empty() { Ok((Document::new(content), secrets)) } else { Err(OpenError::Malformed) }
     }
 
     /// Returns the MAC key of this purpose, or `None` if it is not derived from the instance key.
@@ -123,6 +127,11 @@ impl InstanceKeys {
         }
     }
 }
+
+/// The keys that a keyring document lists, without the active instance key, which seals it.
+pub(crate) type Secrets = HashMap<KeyId, SymmetricKey>;
+/// Size of the length of the document before it.
+const LENGTH: usize = 4;
 
 /// A keyring document with its hash.
 #[derive(Clone)]
@@ -147,9 +156,9 @@ impl Document {
         self.content.is_at_or_after(self.hash, mark)
     }
 
-    fn is_retiring(&self, id: KeyId) -> bool {
-        let term = |term: &KeyringEntry| term.purpose == KeyPurpose::Instance && term.id == id;
-        self.content.terms().iter().any(|of| term(of) && of.state == KeyState::Retiring)
+    /// Returns the instance keys that only decrypt.
+    fn retiring(&self) -> impl Iterator<Item = KeyId> {
+        self.content.retiring().filter(|term| term.purpose == KeyPurpose::Instance).map(|term| term.id)
     }
 }
 
@@ -206,25 +215,18 @@ impl Held {
 
 impl InstanceKeyring {
     /// Creates the keyring of an instance with only this instance key.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document, purposes: PurposeKeys) -> Self {
         let held = Held { document, active: Arc::new(active), others: Vec::new(), purposes: Arc::new(purposes) };
         Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new(), refreshed_at: AtomicI64::new(0) }
     }
 
     /// Loads the keys of an instance. Its active key is verified by the keyring document.
-    pub(crate) fn open(
-        wrapper: &LoadedRootKey,
-        record: &InstanceRecord,
-        retiring: &[RetiringInstanceKey],
-        keys: &[InstanceKeyRecord],
-    ) -> Result<Self, KeyringError> {
-        let (active, document) = open_active(wrapper, record)?;
-        let active = Arc::new(active);
-        let mut others = Vec::new();
-        for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
-            others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row)?), lingers: None });
-        }
-        let purposes = Arc::new(purposes(record.id, &document, keys, &active, &others, None)?);
+    pub(crate) fn open(wrapper: &LoadedRootKey, record: &InstanceRecord) -> Result<Self, KeyringError> {
+        let (active, document, secrets) = open_active(wrapper, record)?;
+        let purposes = PurposeKeys::open(&document.content, &secrets, None);
+        let purposes = purposes.ok_or(KeyringError::Document { key: active.id, cause: OpenError::Malformed })?;
+        let (others, active, purposes) = (retiring(&document, &secrets, None), Arc::new(active), Arc::new(purposes));
         let held = Held { document, active, others, purposes };
         Ok(Self {
             instance: record.id,
@@ -279,22 +281,20 @@ impl InstanceKeyring {
         self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
     }
 
-    /// Wraps a new instance key with the root key, which must be `root_key`.
+    /// Wraps a new instance key with the root key of `current`, and unwraps the one of `current`.
     ///
     /// # Errors
     /// No root key is available, or it is a different one.
-    pub(crate) fn wrap_under_root(
+    pub(crate) fn replace_under_root(
         &self,
-        context: &Context,
+        current: &InstanceRecord,
+        id: KeyId,
         key: &SymmetricKey,
-        root_key: KeyId,
-    ) -> Result<Blob, SealError> {
+    ) -> Result<(Blob, SymmetricKey), SealError> {
         let source = self.source.get().ok_or_else(|| fault("the root key was not kept"))?;
-        let given = source.wrapper.id();
-        if given != root_key {
-            return Err(fault(KeyringError::WrongRoot { expected: root_key, given }));
-        }
-        source.wrapper.wrap(context, key).map_err(not_sealed)
+        let before = unwrap(&source.wrapper, current).map_err(fault)?;
+        let wrapped = source.wrapper.wrap(&Context::instance_key(current.id, id), key).map_err(not_sealed)?;
+        Ok((wrapped, before))
     }
 
     /// Reloads the keys if one of these is not loaded.
@@ -321,39 +321,28 @@ impl InstanceKeyring {
         let Some(source) = self.source.get() else { return Ok(()) };
         let _reading = source.reading.lock().await;
         let record = source.repository.instance().await?.ok_or_else(|| fault("the vault has no instance"))?;
-        let retiring = source.repository.retiring_instance_keys().await?;
-        let keys = source.repository.instance_keys().await?;
         let held = self.held();
-        let wrapper = &*source.wrapper;
-        let (active, document) = match held.find(record.instance_key) {
+        let damaged = |error| does_not_open(&Context::keyring(record.id), error);
+        let (active, document, secrets) = match held.find(record.instance_key) {
             Some(keys) => {
-                let opened = keys.open_document(record.id, &record.keyring);
-                let document = opened.map_err(|error| does_not_open(&Context::keyring(record.id), error))?;
-                (Arc::clone(keys), document)
+                let (document, secrets) = keys.open_document(record.id, &record.keyring).map_err(damaged)?;
+                (Arc::clone(keys), document, secrets)
             }
             None => {
-                let (keys, document) = open_active(wrapper, &record).map_err(not_renewed)?;
-                (Arc::new(keys), document)
+                let (keys, document, secrets) = open_active(&source.wrapper, &record).map_err(not_renewed)?;
+                (Arc::new(keys), document, secrets)
             }
         };
         let known = held.document.mark();
         if !document.is_at_or_after(known) {
             return Err(fault(OlderKeyring { found: document.content.number(), known: known.number }));
         }
-        let mut others = Vec::new();
-        for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
-            let keys = match held.find(row.id) {
-                Some(keys) => Arc::clone(keys),
-                None => Arc::new(open_retiring(wrapper, record.id, row).map_err(not_renewed)?),
-            };
-            others.push(Other { keys, lingers: None });
-        }
-        let known = (held.document.hash == document.hash).then(|| Arc::clone(&held.purposes));
-        let purposes = match known {
-            Some(known) => known,
-            None => {
-                let opened = purposes(record.id, &document, &keys, &active, &others, Some(&held.purposes));
-                Arc::new(opened.map_err(not_renewed)?)
+        let mut others = retiring(&document, &secrets, Some(&held));
+        let purposes = match held.document.hash == document.hash {
+            true => Arc::clone(&held.purposes),
+            false => {
+                let opened = PurposeKeys::open(&document.content, &secrets, Some(&held.purposes));
+                Arc::new(opened.ok_or_else(|| damaged(OpenError::Malformed))?)
             }
         };
         let is_stored = |id| id == active.id || others.iter().any(|other: &Other| other.keys.id == id);
@@ -371,17 +360,13 @@ impl InstanceKeyring {
     }
 }
 
-/// Loads the keys of all purposes, unwrapped by the existing instance keys.
-fn purposes(
-    instance: InstanceId,
-    document: &Document,
-    rows: &[InstanceKeyRecord],
-    active: &InstanceKeys,
-    others: &[Other],
-    known: Option<&PurposeKeys>,
-) -> Result<PurposeKeys, KeyringError> {
-    let above = |id| std::iter::once(active).chain(others.iter().map(|other| &*other.keys)).find(|keys| keys.id == id);
-    PurposeKeys::open(&Sealed { instance, document: &document.content, rows, above }, known)
+/// Derives the instance keys that only decrypt, unless they are in `held`.
+fn retiring(document: &Document, secrets: &Secrets, held: Option<&Held>) -> Vec<Other> {
+    let keys = |id| match held.and_then(|held| held.find(id)) {
+        Some(keys) => Some(Arc::clone(keys)),
+        None => secrets.get(&id).map(|key| Arc::new(InstanceKeys::derive(id, key))),
+    };
+    document.retiring().filter_map(keys).map(|keys| Other { keys, lingers: None }).collect()
 }
 
 /// Converts the error. A replaced root key requires a restart.
@@ -392,32 +377,27 @@ fn not_renewed(error: KeyringError) -> SealError {
     }
 }
 
-fn open_active(wrapper: &LoadedRootKey, record: &InstanceRecord) -> Result<(InstanceKeys, Document), KeyringError> {
-    let keys = open(wrapper, record.id, record.instance_key, record.root_key, &record.wrapped)?;
+/// Unwraps the active instance key, and opens the keyring with it.
+fn open_active(
+    wrapper: &LoadedRootKey,
+    record: &InstanceRecord,
+) -> Result<(InstanceKeys, Document, Secrets), KeyringError> {
+    let key = record.instance_key;
+    let keys = InstanceKeys::derive(key, &unwrap(wrapper, record)?);
     let opened = keys.open_document(record.id, &record.keyring);
-    let document = opened.map_err(|cause| KeyringError::Document { key: record.instance_key, cause })?;
-    Ok((keys, document))
+    let (document, secrets) = opened.map_err(|cause| KeyringError::Document { key, cause })?;
+    Ok((keys, document, secrets))
 }
 
-fn open_retiring(
-    wrapper: &LoadedRootKey,
-    instance: InstanceId,
-    row: &RetiringInstanceKey,
-) -> Result<InstanceKeys, KeyringError> {
-    open(wrapper, instance, row.id, row.root_key, &row.wrapped)
-}
-
-fn open(
-    wrapper: &LoadedRootKey,
-    instance: InstanceId,
-    key: KeyId,
-    root_key: KeyId,
-    wrapped: &Blob,
-) -> Result<InstanceKeys, KeyringError> {
-    if root_key != wrapper.id() {
-        return Err(KeyringError::WrongRoot { expected: root_key, given: wrapper.id() });
+/// Unwraps the active instance key.
+///
+/// # Errors
+/// The root key is a different one, or the key cannot be unwrapped.
+pub(crate) fn unwrap(wrapper: &LoadedRootKey, record: &InstanceRecord) -> Result<SymmetricKey, KeyringError> {
+    let key = record.instance_key;
+    if record.root_key != wrapper.id() {
+        return Err(KeyringError::WrongRoot { expected: record.root_key, given: wrapper.id() });
     }
-    let opened = wrapper.unwrap(&Context::instance_key(instance, key), wrapped);
-    let opened = opened.map_err(|cause| KeyringError::InstanceKey { key, cause })?;
-    Ok(InstanceKeys::derive(key, &opened))
+    let unwrapped = wrapper.unwrap(&Context::instance_key(record.id, key), &record.wrapped);
+    unwrapped.map_err(|cause| KeyringError::InstanceKey { key, cause })
 }

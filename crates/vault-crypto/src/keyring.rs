@@ -7,21 +7,20 @@ use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
 use crate::entity::EntityDocuments;
 use crate::entropy::{random_key, random_key_id};
-use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
+use crate::instance_keys::{InstanceKeyring, InstanceKeys, Secrets};
 use crate::instance_rewrapper::InstanceKeyRewrapper;
 use crate::keyring_error::KeyringError;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
-use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::root_key::LoadedRootKey;
 use crate::token::PasetoIssuer;
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::InstanceId;
 use vault_core::keyring::{KeyPurpose, KeyringDocument};
-use vault_core::port::{Clock, Entropy, KeyRepository, PasswordHasher, SealError};
-use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
+use vault_core::port::{Clock, Entropy, KeyRepository, NoEntropy, PasswordHasher, SealError};
+use vault_core::sealed::InstanceRecord;
 use vault_core::time::Timestamp;
 
 /// The unwrapped keys of one instance. Drop it after creating the adapters, which wipes it.
@@ -34,8 +33,6 @@ pub struct Keyring {
 pub struct NewInstance {
     /// The instance with its wrapped instance key.
     pub instance: InstanceRecord,
-    /// Instance-wide keys.
-    pub keys: Vec<InstanceKeyRecord>,
     /// The same keys, unwrapped. Its audit sealer seals the audit entry of their creation.
     pub keyring: Keyring,
 }
@@ -54,31 +51,25 @@ impl Keyring {
         let (instance_key_id, instance_key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
         let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key)?;
         let made = InstanceKeys::derive(instance_key_id, &instance_key);
-        let mut keys = Vec::new();
-        for purpose in InstanceKeyPurpose::ALL {
-            keys.push(made.new_purpose_key(&*entropy, instance, purpose, now)?);
-        }
+        let secrets = new_secrets(&*entropy)?;
         let mut ids = [instance_key_id; KeyPurpose::ALL.len()];
-        ids.iter_mut().skip(1).zip(&keys).for_each(|(id, key)| *id = key.id); // both in the order of purposes
+        ids.iter_mut().skip(1).zip(secrets.keys()).for_each(|(id, key)| *id = *key);
         let document = KeyringDocument::first(ids, now);
+        let keyring = made.seal_document(&*entropy, instance, &document, &secrets)?;
         let record = InstanceRecord {
             id: instance,
             root_key: wrapper.id(),
             instance_key: instance_key_id,
             wrapped,
-            keyring: made.seal_document(&*entropy, instance, &document)?,
+            keyring,
             created_at: now,
         };
-        let above = |id| (id == made.id()).then_some(&made);
-        let purposes = PurposeKeys::open(&Sealed { instance, document: &document, rows: &keys, above }, None)?;
-        let opened = Arc::new(InstanceKeyring::of(instance, made, Document::new(document), purposes));
-        let keyring = Self { keys: opened, entropy };
-        Ok(NewInstance { instance: record, keys, keyring })
+        let keyring = Self::open(wrapper, entropy, &record)?;
+        Ok(NewInstance { instance: record, keyring })
     }
 
     /// Loads the keys of an instance. The root key is verified first: it unwraps the instance key, which decrypts the
-    /// keyring document. Rows of keys that the document does not list are ignored. Writes nothing, and uses the root
-    /// key once, and once for each of `retiring`.
+    /// keyring document with all other keys. Writes nothing, and uses the root key once.
     ///
     /// # Errors
     /// The root key is a different one, or a record cannot be decrypted. The error contains only IDs.
@@ -86,10 +77,8 @@ impl Keyring {
         wrapper: &LoadedRootKey,
         entropy: Arc<dyn Entropy>,
         record: &InstanceRecord,
-        retiring: &[RetiringInstanceKey],
-        keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
-        let opened = InstanceKeyring::open(wrapper, record, retiring, keys)?;
+        let opened = InstanceKeyring::open(wrapper, record)?;
         Ok(Self { keys: Arc::new(opened), entropy })
     }
 
@@ -108,6 +97,11 @@ impl Keyring {
     /// unwrap them with `wrapper`. Otherwise, they have only the keys that existed when this was loaded.
     pub fn renewing(&self, wrapper: Arc<LoadedRootKey>, repository: Arc<dyn KeyRepository>) {
         self.keys.renewing(wrapper, repository);
+    }
+
+    /// Returns whether an instance key is retiring.
+    pub fn instance_key_retires(&self) -> bool {
+        self.keys.document().content.retiring().any(|term| term.purpose == KeyPurpose::Instance)
     }
 
     /// Returns the adapter for keyed digests. `clock` determines which keys are in use.
@@ -168,6 +162,14 @@ impl Keyring {
         let keys = OrganizationKeyring::new(Arc::clone(&self.keys), repository, Arc::clone(&self.entropy));
         CredentialCrypto::new(keys)
     }
+}
+
+/// Generates a key for each purpose but the instance key.
+///
+/// # Errors
+/// The operating system returns no randomness.
+pub(crate) fn new_secrets(entropy: &dyn Entropy) -> Result<Secrets, NoEntropy> {
+    KeyPurpose::OTHERS.iter().map(|_| Ok((random_key_id(entropy)?, random_key(entropy)?))).collect()
 }
 
 impl fmt::Debug for Keyring {

@@ -4,7 +4,6 @@ use crate::aead::SealingError;
 use crate::blob::OpenError;
 use vault_core::id::KeyId;
 use vault_core::port::NoEntropy;
-use vault_core::sealed::InstanceKeyPurpose;
 
 /// Error of generating or loading an instance's keys.
 #[derive(Debug, thiserror::Error)]
@@ -36,20 +35,6 @@ pub enum KeyringError {
         #[source]
         cause: OpenError,
     },
-    /// An instance-wide key cannot be unwrapped.
-    #[error("cannot decrypt {} key {key}: {cause}", .purpose.as_str())]
-    PurposeKey {
-        /// Purpose of the key.
-        purpose: InstanceKeyPurpose,
-        /// ID of the key.
-        key: KeyId,
-        /// Why.
-        #[source]
-        cause: OpenError,
-    },
-    /// A purpose has no key.
-    #[error("the vault has no {} key", .0.as_str())]
-    NoKey(InstanceKeyPurpose),
     /// New keys could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealingError),

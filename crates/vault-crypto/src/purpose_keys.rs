@@ -1,18 +1,13 @@
 //! The keys below the instance key, one list for each purpose.
 
-use crate::blob::{self, OpenError};
-use crate::context::Context;
 use crate::derived_keys::{AuditKeys, LookUpKeys};
-use crate::instance_keys::InstanceKeys;
+use crate::instance_keys::Secrets;
 use crate::key::SymmetricKey;
-use crate::keyring_error::KeyringError;
 use crate::token::key::TokenKey;
 use std::sync::Arc;
-use vault_core::id::{InstanceId, KeyId};
-#[cfg(any(test, fuzzing))]
-use vault_core::keyring::KeyPurpose;
-use vault_core::keyring::{KeyringDocument, KeyringEntry};
-use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, KeyState};
+use vault_core::id::KeyId;
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry};
+use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 /// A key of a purpose, ready for use.
@@ -72,70 +67,40 @@ impl<K> Terms<K> {
     }
 }
 
-/// Source from which the keys of an instance are loaded.
-pub(crate) struct Sealed<'a, Find> {
-    pub(crate) instance: InstanceId,
-    pub(crate) document: &'a KeyringDocument,
-    pub(crate) rows: &'a [InstanceKeyRecord],
-    /// Finds the instance key that wraps a row.
-    pub(crate) above: Find,
-}
-
-impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
-    /// Loads the keys of a purpose that the document lists. Other rows are ignored. Keys in `known` are not unwrapped
-    /// again.
-    fn terms<K>(
-        &self,
-        purpose: InstanceKeyPurpose,
-        known: Option<&Terms<K>>,
-        make: impl Fn(KeyId, &SymmetricKey) -> Result<K, OpenError>,
-    ) -> Result<Terms<K>, KeyringError> {
-        let (mut active, mut retiring) = (None, Vec::new());
-        for term in self.document.terms().iter().filter(|term| term.purpose == purpose.into()) {
-            let (term, id) = (*term, term.id);
-            let known = known.and_then(|known| known.all().find(|key| key.id() == id));
-            let key = match (known, self.rows.iter().find(|row| row.id == id && row.purpose == purpose)) {
-                (Some(known), _) => Arc::clone(&known.key),
-                (None, Some(row)) => {
-                    let opened = self.open(row).and_then(|key| make(id, &key));
-                    Arc::new(opened.map_err(|cause| KeyringError::PurposeKey { purpose, key: id, cause })?)
-                }
-                (None, None) => continue,
-            };
-            match term.state {
-                KeyState::Active => active = Some(Term { term, key }),
-                KeyState::Retiring => retiring.push(Term { term, key }),
-            }
+/// Loads the keys of a purpose that the document lists. Keys in `known` are not derived again.
+fn terms<K>(
+    (document, secrets): (&KeyringDocument, &Secrets),
+    purpose: KeyPurpose,
+    known: Option<&Terms<K>>,
+    make: impl Fn(&SymmetricKey) -> Option<K>,
+) -> Option<Terms<K>> {
+    let (mut active, mut retiring) = (None, Vec::new());
+    for term in document.terms().iter().filter(|term| term.purpose == purpose).copied() {
+        let key = match known.and_then(|known| known.all().find(|key| key.id() == term.id)) {
+            Some(known) => Arc::clone(&known.key),
+            None => Arc::new(make(secrets.get(&term.id)?)?),
+        };
+        match term.state {
+            KeyState::Active => active = Some(Term { term, key }),
+            KeyState::Retiring => retiring.push(Term { term, key }),
         }
-        retiring.sort_by_key(|key| std::cmp::Reverse(key.term.since));
-        Ok(Terms { active: active.ok_or(KeyringError::NoKey(purpose))?, retiring })
     }
-
-    fn open(&self, row: &InstanceKeyRecord) -> Result<SymmetricKey, OpenError> {
-        let above = blob::sealing_key(&row.wrapped).and_then(&self.above).ok_or(OpenError::OtherKey)?;
-        above.wrap.unwrap(&Context::purpose_key(self.instance, row.purpose, row.id), &row.wrapped)
-    }
+    retiring.sort_by_key(|key| std::cmp::Reverse(key.term.since));
+    Some(Terms { active: active?, retiring })
 }
 
 impl PurposeKeys {
-    /// Loads the keys. Those in `known` are not unwrapped again.
-    ///
-    /// # Errors
-    /// A purpose has no active key, or a key cannot be unwrapped.
-    pub(crate) fn open<'a, Find>(sealed: &Sealed<'a, Find>, known: Option<&Self>) -> Result<Self, KeyringError>
-    where
-        Find: Fn(KeyId) -> Option<&'a InstanceKeys>,
-    {
-        Ok(Self {
-            lookup: sealed.terms(InstanceKeyPurpose::Lookup, known.map(|known| &known.lookup), |_, key| {
-                Ok(LookUpKeys::derive(key))
+    /// Loads the keys. Those in `known` are not derived again. `None` if one of them is invalid.
+    pub(crate) fn open(document: &KeyringDocument, secrets: &Secrets, known: Option<&Self>) -> Option<Self> {
+        let sealed = (document, secrets);
+        Some(Self {
+            lookup: terms(sealed, KeyPurpose::Lookup, known.map(|known| &known.lookup), |key| {
+                Some(LookUpKeys::derive(key))
             })?,
-            audit: sealed.terms(InstanceKeyPurpose::Audit, known.map(|known| &known.audit), |_, key| {
-                Ok(AuditKeys::derive(key))
+            audit: terms(sealed, KeyPurpose::Audit, known.map(|known| &known.audit), |key| {
+                Some(AuditKeys::derive(key))
             })?,
-            token: sealed.terms(InstanceKeyPurpose::Token, known.map(|known| &known.token), |_, key| {
-                TokenKey::new(key).map_err(|_| OpenError::Malformed)
-            })?,
+            token: terms(sealed, KeyPurpose::Token, known.map(|known| &known.token), |key| TokenKey::new(key).ok())?,
         })
     }
 

@@ -20,10 +20,9 @@ use vault_core::json::{Member, Node};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
-    StoreError,
+    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReserveKeyUses, StoreError,
 };
-use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeys};
 use vault_core::time::Timestamp;
 
 /// Deterministic entropy: the same bytes in every run, never repeated within a run.
@@ -134,18 +133,6 @@ impl KeyRepository for Keys {
 
     async fn create_instance(&self, _: CreateInstance) -> Result<bool, StoreError> {
         Ok(false)
-    }
-
-    async fn replace_root_key(&self, _: ReplaceRootKey) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
-        Ok(Vec::new())
     }
 
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {

@@ -55,7 +55,7 @@ impl Deployment {
         let created = Keyring::create(&deployment.root, Arc::new(OsEntropy), id, now).unwrap();
         let environment = deployment.environment(&created.keyring);
         let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
-        let command = CreateInstance { instance: created.instance, keys: created.keys, audit };
+        let command = CreateInstance { instance: created.instance, audit };
         assert!(deployment.store.create_instance(command).await.unwrap());
         deployment
     }
@@ -74,8 +74,7 @@ impl Deployment {
     pub(crate) async fn open(&self) -> Keyring {
         let store = &self.store;
         let record = store.instance().await.unwrap().unwrap();
-        let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        Keyring::open(&self.root, Arc::new(OsEntropy), &record, &retiring, &keys).unwrap()
+        Keyring::open(&self.root, Arc::new(OsEntropy), &record).unwrap()
     }
 
     pub(crate) async fn start(&self) -> Process {

@@ -112,8 +112,7 @@ struct RightMissing(SqlError);
 /// Returns what the operator should do. The role of the server never gets the privileges to change the keys of the
 /// deployment.
 fn remedy(error: &SqlError) -> &'static str {
-    let is_of_keys = |table: &str| error.to_string().ends_with(&format!("for table {table}"));
-    match ["instance", "instance_keys", "retiring_instance_keys"].into_iter().any(is_of_keys) {
+    match error.to_string().ends_with("for table instance") {
         true => "Run this command as the role that owns the tables: only it changes the keys of the deployment",
         false => {
             "Grant the role its rights with postgresql-grants.sql (docs/operate/postgresql.md, \"Least-privilege roles\"), or run init \

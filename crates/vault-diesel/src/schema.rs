@@ -14,24 +14,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    retiring_instance_keys (id) {
-        id -> crate::stored::Id,
-        root_key_id -> crate::stored::Id,
-        wrapped -> Binary,
-        retired_at -> BigInt,
-    }
-}
-
-diesel::table! {
-    instance_keys (id) {
-        id -> crate::stored::Id,
-        purpose -> Text,
-        wrapped -> Binary,
-        created_at -> BigInt,
-    }
-}
-
-diesel::table! {
     directory (address) {
         address -> Binary,
         organization_id -> crate::stored::Id,

@@ -29,7 +29,7 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::StoredRowKey;
 use vault_core::receiver::{DeliveryFailure, DeliveryState, EventKind};
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
+use vault_core::sealed::{Blob, KeyState};
 
 /// Type of a column with an ID: 16 bytes, a blob on SQLite and `uuid` on PostgreSQL.
 #[derive(Clone, Copy, Debug, Default, QueryId, SqlType)]
@@ -300,7 +300,6 @@ macro_rules! text_forms {
 text_forms! {
     AccountState => Self::parse;
     CredentialType => Self::parse;
-    InstanceKeyPurpose => Self::parse;
     KeyState => Self::parse;
     NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;

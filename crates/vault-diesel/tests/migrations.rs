@@ -13,7 +13,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 18] = [
+const SHARED: [&str; 16] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -25,11 +25,9 @@ const SHARED: [&str; 18] = [
     "event_position",
     "global_lookups",
     "instance",
-    "instance_keys",
     "invited_addresses",
     "issuers",
     "known_networks",
-    "retiring_instance_keys",
     "organizations",
     "schema_versions",
 ];

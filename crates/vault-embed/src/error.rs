@@ -354,7 +354,7 @@ pub enum Error {
         /// Process that uses it.
         holder: String,
     },
-    /// A replaced instance key is still wrapped by the root key.
+    /// A replaced instance key is not destroyed yet.
     #[error(
         "the instance key is being replaced, and the old one is not destroyed yet. Run `orgvault key rotate --instance` until \
          it has finished, then replace the root key"

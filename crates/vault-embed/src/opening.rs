@@ -352,12 +352,9 @@ impl Run<'_> {
         }
         let store = opened.store.ports().keys;
         let keyring = loop {
-            // A schema with pending migrations may lack the table. These keys are loaded after the migration.
-            let retiring = if pending > 0 { Vec::new() } else { store.retiring_instance_keys().await? };
-            let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.platform.entropy));
-            match Keyring::open(&root, entropy, &record, &retiring, &keys) {
+            match Keyring::open(&root, Arc::clone(&self.platform.entropy), &record) {
                 Ok(keyring) => break keyring,
-                // The instance key may have been replaced between two of these reads.
+                // The instance key may have been replaced since.
                 Err(error) => match store.instance().await? {
                     Some(newer) if newer.instance_key != record.instance_key => record = newer,
                     _ => return Err(error.into()),
@@ -402,7 +399,6 @@ impl Run<'_> {
         let environment = platform.environment(&made.keyring);
         let command = CreateInstance {
             instance: made.instance,
-            keys: made.keys,
             audit: environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance),
         };
         match opened.store.ports().keys.create_instance(command).await? {

@@ -173,26 +173,17 @@ impl RootRotation {
     async fn move_instance_key(&self) -> Result<(), Error> {
         let (store, next) = (&self.vault.ports.store.keys, self.next.id());
         for _ in 0..ATTEMPTS {
-            if !store.retiring_instance_keys().await?.is_empty() {
-                return Err(Error::InstanceKeyRetires);
-            }
-            let record = store.instance().await?;
-            let keys = store.instance_keys().await?;
-            let Some(record) = record else { break };
+            let Some(record) = store.instance().await? else { break };
             if record.root_key == next {
                 return Ok(()); // another process was faster
             }
             if record.root_key != self.current.id() {
                 return Err(Error::Superseded(record.root_key));
             }
-            let rewrapped = rewrap_instance_key(&record, &keys, &self.current, &self.next, Arc::new(OsEntropy));
-            let rewrapped = match rewrapped {
-                // The instance key was replaced between the two reads.
-                Err(_) if store.instance().await?.as_ref() != Some(&record) => {
-                    continue;
-                }
-                rewrapped => rewrapped?,
-            };
+            let rewrapped = rewrap_instance_key(&record, &self.current, &self.next, Arc::new(OsEntropy))?;
+            if rewrapped.retires {
+                return Err(Error::InstanceKeyRetires);
+            }
             if let Some(replaced_at) = rewrapped.replaced_at {
                 let elapsed = SystemClock.now().as_millis().saturating_sub(replaced_at.as_millis());
                 let left = u64::try_from(LEARNT_AFTER.saturating_sub(elapsed)).unwrap_or_default();

@@ -11,10 +11,9 @@ use vault_core::audit::{
     UnsealedEntry,
 };
 use vault_core::id::{AuditId, CredentialId, KeyId, OrganizationId};
-use vault_core::keyring::KeyringEntry;
 use vault_core::operation::Work;
 use vault_core::port::*;
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
+use vault_core::sealed::{InstanceRecord, OrganizationKeys};
 use vault_core::time::Timestamp;
 
 /// Effect on one call of a store method.
@@ -178,17 +177,11 @@ ports! {
         existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;
     }
     InstanceKeyRotation {
-        replace_instance_key(command: ReplaceInstanceKey) -> bool;
-        count_under(term: KeyringEntry) -> i64;
         rekey_lookups(rows: Vec<LookupMove>) -> usize;
-        destroy_key(command: DestroyKey) -> KeyDestruction;
     }
     KeyRepository {
         instance() -> Option<InstanceRecord>;
         create_instance(command: CreateInstance) -> bool;
-        retiring_instance_keys() -> Vec<RetiringInstanceKey>;
-        instance_keys() -> Vec<InstanceKeyRecord>;
-        replace_root_key(command: ReplaceRootKey) -> bool;
         organization_keys(organization: OrganizationId) -> Option<OrganizationKeys>;
         reserve_key_uses(command: ReserveKeyUses) -> bool;
         replace_organization_key(command: ReplaceOrganizationKey) -> bool;

@@ -39,9 +39,7 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::{EntityRow, StoreError, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
-use vault_core::sealed::{
-    InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedData, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{InstanceRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// In-memory store that implements every store port of `vault-core`.
@@ -90,8 +88,6 @@ struct Inner {
 struct State {
     instance: Option<InstanceRecord>,
     restore_epoch: u64,
-    instance_keys: Vec<InstanceKeyRecord>,
-    retiring_instance_keys: Vec<RetiringInstanceKey>,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     /// Lookup digests by which accounts are found.
@@ -301,11 +297,9 @@ impl MemoryStore {
         }
     }
 
-    /// Replaces the instance row and its retiring instance keys, as an attacker with write access to the database
-    /// might.
-    pub fn tamper_with_instance(&self, instance: InstanceRecord, retiring: Vec<RetiringInstanceKey>) {
-        let state = &mut lock(&self.inner).state;
-        (state.instance, state.retiring_instance_keys) = (Some(instance), retiring);
+    /// Replaces the row of the instance, as an attacker with write access to the database might.
+    pub fn tamper_with_instance(&self, instance: InstanceRecord) {
+        lock(&self.inner).state.instance = Some(instance);
     }
 
     /// Changes the sealed data of a credential's current version, as an attacker with write access to the database might. Returns

@@ -10,25 +10,24 @@ use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
-use vault_core::keyring::KeyringEntry;
+use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::namespace::Namespace;
-use vault_core::operation::Operations;
+use vault_core::operation::{InstanceChange, Operations, ReplaceInstance, ReplacedInstance};
 use vault_core::port::{
-    CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, KeyRepository as _, KeyRotation as _,
-    NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
+    CreateInstance, Event, InstanceRewrapper, KeyRepository as _, KeyRotation as _, ReplaceOrganizationKey, SealError,
+    Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState};
 use vault_core::time::Timestamp;
 use vault_core::usecase::*;
 use vault_testkit::fake::FakeVault;
-use vault_testkit::memory::MemoryStore;
 
 /// Has no instance keys: their rotation is tested with real ones in `vault-crypto`. Optionally, another process
 /// replaces the instance key before it returns.
 #[derive(Default)]
-struct NoInstanceKeys(Option<(Arc<MemoryStore>, ReplaceInstanceKey)>);
+struct NoInstanceKeys(Option<(Operations, Environment, ReplaceInstance)>);
 
 fn none<T>() -> Result<T, SealError> {
     Err(SealError::Fault("there are no instance keys".into()))
@@ -36,20 +35,19 @@ fn none<T>() -> Result<T, SealError> {
 
 #[async_trait]
 impl InstanceRewrapper for NoInstanceKeys {
-    async fn next_instance_key(
-        &self,
-        _: &InstanceRecord,
-        _: &[InstanceKeyRecord],
-        _: Timestamp,
-    ) -> Result<NextInstanceKey, SealError> {
-        if let Some((store, command)) = &self.0 {
-            assert!(store.replace_instance_key(command.clone()).await.unwrap());
+    async fn next_instance_key(&self, _: &InstanceRecord, _: Timestamp) -> Result<InstanceRecord, SealError> {
+        if let Some((operations, environment, command)) = &self.0 {
+            let replaced = operations.run(environment, &Principal::Operator, command.clone()).await.unwrap();
+            assert_eq!(replaced, ReplacedInstance::Replaced);
         }
         none()
     }
 
-    fn terms(&self, _: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
-        Ok(Vec::new())
+    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
+        let (purpose, state) = (KeyPurpose::Instance, KeyState::Retiring);
+        let (first, since) = (KeyId::from_bytes([3; 16]), current.created_at);
+        let retiring = KeyringEntry { purpose, id: first, state, since };
+        Ok((current.instance_key != first).then_some(retiring).into_iter().collect())
     }
 
     fn keyring_without(&self, _: &InstanceRecord, _: KeyId) -> Result<Blob, SealError> {
@@ -91,9 +89,11 @@ impl Setting {
             cards: self.sealer.clone(),
             digester: self.digester.clone(),
         };
-        let operations =
-            Operations { store: self.store.clone(), sealer: self.digester.clone(), digester: self.digester.clone() };
-        Keys::new(self.environment.clone(), self.store.clone(), operations, crypto).batch(3)
+        Keys::new(self.environment.clone(), self.store.clone(), self.operations(), crypto).batch(3)
+    }
+
+    fn operations(&self) -> Operations {
+        Operations { store: self.store.clone(), sealer: self.digester.clone(), digester: self.digester.clone() }
     }
 
     fn audit(&self, action: AuditAction) -> SealedAuditRecord {
@@ -110,7 +110,7 @@ impl Setting {
             created_at: self.environment.now(),
         };
         let audit = self.audit(AuditAction::InstanceCreated);
-        let command = CreateInstance { instance: instance.clone(), keys: Vec::new(), audit };
+        let command = CreateInstance { instance: instance.clone(), audit };
         assert!(self.store.create_instance(command).await.unwrap());
         instance
     }
@@ -296,9 +296,8 @@ async fn concurrent_instance_key_replacement_is_detected() {
     let failed = setting.keys().rotate_instance().await.err();
     assert!(matches!(failed, Some(Error::Seal(SealError::Fault(_)))), "{failed:?}");
     let next = InstanceRecord { instance_key: KeyId::from_bytes([4; 16]), ..current.clone() };
-    let audit = setting.audit(AuditAction::InstanceKeyReplaced);
-    let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.environment.now(), audit };
-    let racing = NoInstanceKeys(Some((setting.store.clone(), command)));
+    let command = ReplaceInstance { current, next, change: InstanceChange::InstanceKey };
+    let racing = NoInstanceKeys(Some((setting.operations(), setting.environment.clone(), command)));
     let rotation = setting.keys_with(racing).rotate_instance().await.unwrap();
     assert!(!rotation.is_new());
 }

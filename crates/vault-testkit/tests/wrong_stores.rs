@@ -58,7 +58,6 @@ wrong_stores! {
     it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
     it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
     it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
-    it_replaces_a_root_key_twice: returns_true("replace_root_key") => key::root_key_is_replaced_once;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
     } => inspection::every_credential_has_a_row_key;

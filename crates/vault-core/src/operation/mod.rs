@@ -2,12 +2,14 @@
 
 mod cache;
 mod entities;
+mod replace_instance;
 mod reseal;
 mod run;
 mod unit;
 
 pub use cache::Cache;
 pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity};
+pub use replace_instance::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance};
 pub use reseal::{InstancePlaces, ReadInstanceRow, Reseal, ResealFrom, Resealed};
 pub use run::{End, Operations, Work};
 pub use unit::Unit;

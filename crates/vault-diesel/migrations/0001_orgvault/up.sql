@@ -17,21 +17,6 @@ CREATE TABLE instance (
     restore_epoch BIGINT NOT NULL
 ) WITHOUT ROWID;
 
--- Instance keys that were replaced: they open what is left under them. The active one is named in `instance`.
-CREATE TABLE retiring_instance_keys (
-    id UUID NOT NULL PRIMARY KEY,
-    root_key_id UUID NOT NULL,
-    wrapped BLOB NOT NULL,
-    retired_at BIGINT NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE instance_keys (
-    id UUID NOT NULL PRIMARY KEY,
-    purpose TEXT NOT NULL,
-    wrapped BLOB NOT NULL,
-    created_at BIGINT NOT NULL
-) WITHOUT ROWID;
-
 -- Organizations.
 
 -- Their fingerprint keys. Name and state are in `entities`.

@@ -1,18 +1,16 @@
 //! The ports of keys.
 
 use super::{Database, DieselStore};
-use crate::transaction::organization::instance_rotation::{CountUnder, RekeyLookups};
-use crate::transaction::organization::keys::{ListInstanceKeys, ListRetiringKeys, ReadInstance, ReadOrganizationKeys};
+use crate::transaction::organization::instance_rotation::RekeyLookups;
+use crate::transaction::organization::keys::{ReadInstance, ReadOrganizationKeys};
 use crate::transaction::organization::rotation::CountSealed;
 use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::keyring::KeyringEntry;
 use vault_core::port::{
-    CreateInstance, DestroyKey, DestroyOrganizationKey, FindSealed, InstanceKeyRotation, KeyDestruction, KeyRepository,
-    KeyRotation, LookupMove, MoveSealed, ReplaceInstanceKey, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses,
-    SealedCredential, StoreError,
+    CreateInstance, DestroyOrganizationKey, FindSealed, InstanceKeyRotation, KeyDestruction, KeyRepository,
+    KeyRotation, LookupMove, MoveSealed, ReplaceOrganizationKey, ReserveKeyUses, SealedCredential, StoreError,
 };
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
+use vault_core::sealed::{InstanceRecord, OrganizationKeys};
 
 #[async_trait]
 impl<D: Database> KeyRepository for DieselStore<D> {
@@ -22,18 +20,6 @@ impl<D: Database> KeyRepository for DieselStore<D> {
 
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
         self.run(command).await
-    }
-
-    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-
-    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
-        self.answer(None, ListRetiringKeys).await
-    }
-
-    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
-        self.answer(None, ListInstanceKeys).await
     }
 
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
@@ -70,19 +56,7 @@ impl<D: Database> KeyRotation for DieselStore<D> {
 
 #[async_trait]
 impl<D: Database> InstanceKeyRotation for DieselStore<D> {
-    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
-        self.run(command).await
-    }
-
-    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
-        self.answer(None, CountUnder(term)).await
-    }
-
     async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
         self.run(RekeyLookups(rows)).await
-    }
-
-    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
-        self.run(command).await
     }
 }

@@ -35,7 +35,7 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 41] = [
+const PLACES: [(&str, TableDistribution); 39] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -70,8 +70,6 @@ const PLACES: [(&str, TableDistribution); 41] = [
     ("decoys", Key("decoy", None)),
     ("decoy_accounts", Key("decoy", Some("decoys"))),
     ("instance", Coordinator),
-    ("instance_keys", Coordinator),
-    ("retiring_instance_keys", Coordinator),
     ("check_rounds", Coordinator),
     ("audit_checkpoints", Coordinator),
     ("audit_delivery", Coordinator),

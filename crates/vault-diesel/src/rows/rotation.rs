@@ -1,11 +1,13 @@
-//! Rows of typed tables that depend on a key of the instance.
+//! The keys of the instance, and rows of typed tables that depend on one.
 
 use super::{TxRows, several, then};
 use crate::failure::Failure;
 use crate::stored::{AnyId, place_of};
-use crate::transaction::organization::{instance_rotation, key_columns};
+use crate::transaction::organization::{instance_rotation, key_columns, keys};
 use diesel::result::Error as SqlError;
+use vault_core::keyring::KeyringEntry;
 use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey, InstanceRows, Reply, StoredRowKey, UnreadableRow};
+use vault_core::sealed::InstanceRecord;
 
 impl InstanceRows for TxRows<'_> {
     fn instance_places(
@@ -33,6 +35,22 @@ impl InstanceRows for TxRows<'_> {
                 read => Ok(read?.map(Ok)),
             }
         })
+    }
+
+    fn lock_instance(&self) -> Reply<'_, Option<InstanceRecord>> {
+        several(keys::lock_instance(&self.tx))
+    }
+
+    fn set_instance(&self, instance: &InstanceRecord) -> Reply<'_, ()> {
+        then(keys::set_instance(&self.tx, instance), |_| Ok(()))
+    }
+
+    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool> {
+        several(async move { Ok(self.tx.one(key_columns::is_needed(&term)).await?) })
+    }
+
+    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64> {
+        several(async move { instance_rotation::count_under(&self.tx, &term).await })
     }
 
     fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool> {

@@ -8,7 +8,7 @@ use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::migration::{SchemaState, compare};
 use crate::transaction::Read as _;
-use crate::transaction::organization::keys::{ListInstanceKeys, ReadInstance};
+use crate::transaction::organization::keys::ReadInstance;
 use crate::transaction::schema_version::AppliedMigrations;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
@@ -20,7 +20,7 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
+use vault_core::sealed::InstanceRecord;
 
 /// Number of times that pages with findings are read before the findings are returned.
 const PAGE_LOOKS: usize = 3;
@@ -79,8 +79,6 @@ pub struct FileContent {
     pub schema: SchemaState,
     /// The root record, if the deployment has been initialized.
     pub instance: Option<InstanceRecord>,
-    /// The instance-wide keys, oldest first.
-    pub keys: Vec<InstanceKeyRecord>,
 }
 
 impl SqliteStore {
@@ -190,8 +188,7 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
             SchemaState::Empty | SchemaState::Unreleased(_) => None,
             _ => ReadInstance.read(&connection.tx()).await?,
         };
-        let keys = if instance.is_none() { Vec::new() } else { ListInstanceKeys.read(&connection.tx()).await? };
-        Ok(FileContent { rows, schema, instance, keys })
+        Ok(FileContent { rows, schema, instance })
     };
     let read: Option<Result<FileContent, Failure>> = read.now_or_never();
     match read {

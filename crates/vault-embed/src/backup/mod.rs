@@ -151,7 +151,7 @@ async fn check(
     let Some(instance) = &content.instance else {
         return Err(CopyError::Damaged { path: copy.to_owned(), finding: "it has no instance".to_owned() }.into());
     };
-    let opened = Keyring::open(root, Arc::new(OsEntropy), instance, &[], &content.keys);
+    let opened = Keyring::open(root, Arc::new(OsEntropy), instance);
     opened.map_err(|source| Error::CopyKeyring { file: copy.to_owned(), source })?;
     Ok(())
 }

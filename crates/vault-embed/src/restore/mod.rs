@@ -172,7 +172,7 @@ impl Run<'_> {
         }
         let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
         let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;
-        let proven = Keyring::open(&self.root, Arc::new(OsEntropy), &instance, &[], &content.keys);
+        let proven = Keyring::open(&self.root, Arc::new(OsEntropy), &instance);
         proven.map_err(|source| Error::CopyKeyring { file: self.archive.path.clone(), source })?;
 
         let database = staging.join(self.path.file_name().unwrap_or_default());

@@ -9,7 +9,6 @@ use super::key::instance;
 use super::tools::{By, Settled as _, name, race};
 use super::world::{Holder, World};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
-use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::account::CreateAccount;
 use vault_core::audit::AuditAction;
@@ -19,17 +18,14 @@ use vault_core::integration::Overlap;
 use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::login::OwnChange;
-use vault_core::operation::{Access, Failure, Operation, Unit};
-use vault_core::organization::DeleteOrganization;
-use vault_core::port::{
-    CreateInstance, DestroyKey, IdGenerator, InstancePart, InstanceRow, KeyDestruction, KeyedDigester,
-    ReplaceInstanceKey, StoreError,
+use vault_core::operation::{
+    Access, CountUnder, Failure, InstanceChange, Operation, ReplaceInstance, ReplacedInstance, Unit,
 };
+use vault_core::organization::DeleteOrganization;
+use vault_core::port::{IdGenerator, InstancePart, InstanceRow, KeyedDigester, StoreError};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::sealed::{
-    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// Returns a value sealed under `key`.
@@ -84,40 +80,27 @@ impl World<'_> {
         FakeDigester::default().active_key()
     }
 
-    fn instance_wide_key(&self, above: KeyId) -> InstanceKeyRecord {
-        InstanceKeyRecord {
-            id: KeyId::from_uuid(self.ids.random()),
-            purpose: InstanceKeyPurpose::Token,
-            wrapped: under(above, "new"),
-            created_at: self.now().plus_seconds(9),
-        }
+    fn next_instance_key(&self, current: &InstanceRecord) -> ReplaceInstance {
+        let next = KeyId::from_uuid(self.ids.random());
+        let (wrapped, keyring) = (under(next, "wrapped"), under(next, "keyring"));
+        let next = InstanceRecord { instance_key: next, wrapped, keyring, ..current.clone() };
+        ReplaceInstance { current: current.clone(), next, change: InstanceChange::InstanceKey }
     }
 
-    pub(super) fn next_instance_key(&self, current: &InstanceRecord, keys: &[InstanceKeyRecord]) -> ReplaceInstanceKey {
-        let next = KeyId::from_uuid(self.ids.random());
-        let wrapped = |row: &InstanceKeyRecord| InstanceKeyRecord { wrapped: under(next, "wide"), ..row.clone() };
-        ReplaceInstanceKey {
-            current: current.clone(),
-            next: InstanceRecord {
-                instance_key: next,
-                wrapped: under(next, "wrapped"),
-                keyring: under(next, "keyring"),
-                ..current.clone()
-            },
-            // Includes a key that replaces another one.
-            keys: keys.iter().map(wrapped).chain([self.instance_wide_key(next)]).collect(),
-            now: self.now(),
-            audit: self.audit(AuditAction::InstanceKeyReplaced),
-        }
+    async fn replace_instance(&self, command: ReplaceInstance) -> ReplacedInstance {
+        self.operate(&Principal::Operator, command).await.unwrap()
     }
 
     /// Replaces the instance key and returns the new one.
-    pub(super) async fn replace_instance_key(&self) -> KeyId {
-        let (record, keys) = (self.store.instance().await.unwrap().unwrap(), self.store.instance_keys().await.unwrap());
-        let command = self.next_instance_key(&record, &keys);
+    async fn replace_instance_key(&self) -> KeyId {
+        let command = self.next_instance_key(&self.store.instance().await.unwrap().unwrap());
         let next = command.next.instance_key;
-        assert!(self.store.replace_instance_key(command).await.unwrap());
+        assert_eq!(self.replace_instance(command).await, ReplacedInstance::Replaced);
         next
+    }
+
+    async fn count_under(&self, term: KeyringEntry) -> i64 {
+        self.operate(&Principal::Operator, CountUnder(term)).await.unwrap()
     }
 
     /// Returns an account with secrets under `key`.
@@ -134,20 +117,18 @@ impl World<'_> {
         self.operate(&Principal::Operator, payload).await.decided()
     }
 
-    async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
+    async fn destroy_instance_key(&self, key: KeyId) -> ReplacedInstance {
         self.destroy_key(term(KeyPurpose::Instance, key, self.now())).await
     }
 
-    async fn destroy_key(&self, term: KeyringEntry) -> KeyDestruction {
-        let record = self.store.instance().await.unwrap().unwrap();
-        let keyring = under(record.instance_key, &format!("keyring without {}", term.id));
-        let command = |current: &Blob| {
-            let audit = self.audit(AuditAction::InstanceKeyDestroyed);
-            DestroyKey { term, current: current.clone(), keyring: keyring.clone(), audit }
-        };
-        let outcome = self.store.destroy_key(command(&record.keyring)).await.unwrap();
-        let expected = if outcome == KeyDestruction::Destroyed { &keyring } else { &record.keyring };
-        assert_eq!(self.store.instance().await.unwrap().unwrap().keyring, *expected);
+    async fn destroy_key(&self, term: KeyringEntry) -> ReplacedInstance {
+        let current = self.store.instance().await.unwrap().unwrap();
+        let keyring = under(current.instance_key, &format!("keyring without {}", term.id));
+        let next = InstanceRecord { keyring, ..current.clone() };
+        let (destroyed, change) = (next.clone(), InstanceChange::Destroyed(term));
+        let outcome = self.replace_instance(ReplaceInstance { current: current.clone(), next, change }).await;
+        let expected = if outcome == ReplacedInstance::Replaced { destroyed } else { current };
+        assert_eq!(self.store.instance().await.unwrap().unwrap(), expected);
         outcome
     }
 }
@@ -213,26 +194,21 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let created = world.put_account(world.sealed_account(strange).1).await;
     assert_eq!(created, Err(Refusal::Contended), "it is no key of the deployment");
 
-    let (record, keys) = (world.store.instance().await.unwrap().unwrap(), world.store.instance_keys().await.unwrap());
-    let commands: Vec<_> = (0..8).map(|_| world.next_instance_key(&record, &keys)).collect();
+    let record = world.store.instance().await.unwrap().unwrap();
+    let commands: Vec<_> = (0..8).map(|_| world.next_instance_key(&record)).collect();
     let created = race(commands.clone().into_iter().map(|command| {
-        let store = Arc::clone(&world.store);
-        async move { store.replace_instance_key(command).await.unwrap() }
+        let replaced = world.running(&world.store, Principal::Operator, command);
+        async move { replaced.await.unwrap() }
     }))
     .await;
+    let created: Vec<_> = created.iter().map(|created| *created == ReplacedInstance::Replaced).collect();
     let winners: Vec<_> =
         commands.iter().zip(&created).filter(|(_, created)| **created).map(|(command, _)| command).collect();
-    assert_eq!((winners.len(), world.audited(AuditAction::InstanceKeyReplaced).await), (1, 1));
+    assert_eq!(winners.len(), 1);
     let new = winners[0].next.instance_key;
     assert_eq!(world.store.instance().await.unwrap().as_ref(), Some(&winners[0].next));
-    assert_eq!(world.store.instance_keys().await.unwrap(), winners[0].keys);
-    let retiring = world.store.retiring_instance_keys().await.unwrap();
-    assert_eq!(retiring.len(), 1);
-    assert_eq!((retiring[0].id, retiring[0].root_key, &retiring[0].wrapped), (old, record.root_key, &record.wrapped));
-    assert!(
-        !world.store.replace_instance_key(world.next_instance_key(&record, &keys)).await.unwrap(),
-        "it is replaced already"
-    );
+    let again = world.replace_instance(world.next_instance_key(&record)).await;
+    assert_eq!(again, ReplacedInstance::Changed, "it is replaced already");
 
     // Neither sealed nor signed values are accepted.
     let contended = Err(Refusal::Contended);
@@ -298,19 +274,18 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     let expected = [1, 1, 5, 1, 1, 1];
     let under_old = term(KeyPurpose::Instance, old, world.now());
 
-    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring, "it is active");
     let new = world.replace_instance_key().await;
     // With the documents of both organizations.
     let mut left: i64 = 2 + expected.iter().sum::<i64>();
-    assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
-    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse);
+    assert_eq!(world.count_under(under_old).await, left);
+    assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::InUse);
     for (part, count) in InstancePart::all().zip(expected) {
         let step = Move { part, from: old, to: new };
         assert_eq!(world.operate(&Principal::Operator, step).await.unwrap(), count, "{part:?}");
         assert_eq!(world.operate(&Principal::Operator, step).await.unwrap(), 0, "{part:?}: they were moved");
         left -= count;
-        assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
-        assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse, "{part:?}");
+        assert_eq!(world.count_under(under_old).await, left);
+        assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::InUse, "{part:?}");
     }
     // Nothing else in a row has changed.
     for holder in &holders {
@@ -322,42 +297,35 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     world.delete_organization().await;
     world.operate(&Principal::Operator, other).await.unwrap();
     // Another process has stored another keyring document since.
-    let audit = world.audit(AuditAction::InstanceKeyDestroyed);
-    let (current, keyring) = (under(new, "earlier keyring"), under(new, "later keyring"));
-    let stale = DestroyKey { term: under_old, current, keyring, audit };
-    assert!(is_contended(world.store.destroy_key(stale).await));
-    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::Destroyed);
-    assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring);
-    assert_eq!(world.audited(AuditAction::InstanceKeyDestroyed).await, 1);
-    assert_eq!(world.store.retiring_instance_keys().await.unwrap(), []);
+    let current = world.store.instance().await.unwrap().unwrap();
+    let stale = InstanceRecord { keyring: under(new, "earlier keyring"), ..current.clone() };
+    let change = InstanceChange::Destroyed(under_old);
+    let stale = ReplaceInstance { current: stale, next: current, change };
+    assert_eq!(world.replace_instance(stale).await, ReplacedInstance::Changed);
+    assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::Replaced);
 }
 
 /// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record.
 pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let mut command = instance(&world);
-    let id_of = |command: &CreateInstance, purpose| command.keys.iter().find(|key| key.purpose == purpose).unwrap().id;
-    let [lookup, audit, token] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
-    for key in command.keys.iter_mut().filter(|key| key.id == audit) {
-        key.id = FakeAuditSealer::KEY;
-    }
-    assert!(world.store.create_instance(command).await.unwrap());
+    world.with_instance().await;
+    let key = KeyId::from_uuid(world.ids.random());
     let holder = world.holder(Role::Viewer).await;
     world.log_in(&holder).await;
     let (now, before) = (world.now(), world.now().plus_seconds(-KeyringEntry::DRAINED_SECONDS - 3_600));
-    let under = async |term| (world.store.count_under(term).await.unwrap(), world.destroy_key(term).await);
+    let under = async |purpose, id, since| {
+        let term = term(purpose, id, since);
+        (world.count_under(term).await, world.destroy_key(term).await)
+    };
 
-    let (count, outcome) = under(term(KeyPurpose::Token, token, now)).await;
-    assert_eq!((count, outcome), (1, KeyDestruction::InUse), "a session may have a token under it");
-    assert_eq!(under(term(KeyPurpose::Token, token, before)).await, (0, KeyDestruction::Destroyed));
-    assert_eq!(world.destroy_key(term(KeyPurpose::Token, token, before)).await, KeyDestruction::NotRetiring);
+    let outcome = under(KeyPurpose::Token, key, now).await;
+    assert_eq!(outcome, (1, ReplacedInstance::InUse), "a session may have a token under it");
+    assert_eq!(under(KeyPurpose::Token, key, before).await, (0, ReplacedInstance::Replaced));
 
-    let (count, outcome) = under(term(KeyPurpose::Audit, FakeAuditSealer::KEY, before)).await;
-    assert!(count >= 2 && outcome == KeyDestruction::InUse, "{count} {outcome:?}");
-    assert_eq!(under(term(KeyPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
-    assert_eq!(under(term(KeyPurpose::Lookup, lookup, before)).await, (0, KeyDestruction::Destroyed));
-    let left: Vec<_> = world.store.instance_keys().await.unwrap().into_iter().map(|key| key.id).collect();
-    assert_eq!(left, [FakeAuditSealer::KEY]);
+    let (count, outcome) = under(KeyPurpose::Audit, FakeAuditSealer::KEY, before).await;
+    assert!(count >= 2 && outcome == ReplacedInstance::InUse, "{count} {outcome:?}");
+    assert_eq!(under(KeyPurpose::Audit, key, now).await, (0, ReplacedInstance::Replaced));
+    assert_eq!(under(KeyPurpose::Lookup, key, before).await, (0, ReplacedInstance::Replaced));
 }
 
 /// Returns a retiring key.

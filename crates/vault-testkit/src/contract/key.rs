@@ -7,11 +7,10 @@ use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReplaceRootKey, ReserveKeyUses};
+use vault_core::operation::{InstanceChange, ReplaceInstance, ReplacedInstance};
+use vault_core::port::{CreateInstance, IdGenerator, KeyedDigester, ReserveKeyUses};
 use vault_core::principal::Principal;
-use vault_core::sealed::{
-    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
-};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys};
 use vault_core::time::Timestamp;
 
 /// Of concurrent creations of the instance at most one succeeds, and none after it.
@@ -29,14 +28,11 @@ pub async fn instance_is_created_once(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
 
     let record = world.store.instance().await.unwrap().expect("now there is one");
-    let keys = world.store.instance_keys().await.unwrap();
     if let [winner] = winners[..] {
-        assert_eq!((made_as(&record), &keys), (made_as(&winner.instance), &winner.keys));
+        assert_eq!(made_as(&record), made_as(&winner.instance));
     }
-    assert!(keys.is_sorted_by(|a, b| a.created_at <= b.created_at));
     assert!(!world.store.create_instance(instance(&world)).await.unwrap());
     assert_eq!(made_as(&world.store.instance().await.unwrap().unwrap()), made_as(&record));
-    assert_eq!(world.store.instance_keys().await.unwrap(), keys);
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
 }
 
@@ -48,14 +44,13 @@ pub async fn root_key_is_replaced_once(suite: &dyn ContractStore) {
     let read = world.store.instance().await.unwrap().expect("now there is one");
     let commands: Vec<_> = (0..16).map(|_| replace_root(&world, &read)).collect();
     let replaced = race(commands.clone().into_iter().map(|command| {
-        let store = Arc::clone(&world.store);
-        async move { store.replace_root_key(command).await.unwrap() }
+        let replaced = world.running(&world.store, Principal::Operator, command);
+        async move { replaced.await.unwrap() == ReplacedInstance::Replaced }
     }))
     .await;
     let winners: Vec<_> =
-        commands.iter().zip(&replaced).filter(|(_, replaced)| **replaced).map(|(command, _)| command).collect();
+        commands.iter().zip(&replaced).filter(|(_, replaced)| **replaced).map(|(command, _)| &command.next).collect();
     assert!(winners.len() <= 1);
-    assert_eq!(world.audited(AuditAction::RootKeyReplaced).await, winners.len());
     let now = world.store.instance().await.unwrap().unwrap();
     if let [winner] = winners[..] {
         assert_eq!(made_as(&now), made_as(&read));
@@ -68,9 +63,9 @@ pub async fn root_key_is_replaced_once(suite: &dyn ContractStore) {
         InstanceRecord { wrapped: blob("another wrap"), ..now.clone() },
         InstanceRecord { id: InstanceId::from_uuid(world.ids.random()), ..now.clone() },
     ] {
-        assert!(!world.store.replace_root_key(replace_root(&world, &wrong)).await.unwrap());
+        let replaced = world.operate(&Principal::Operator, replace_root(&world, &wrong)).await.unwrap();
+        assert_eq!(replaced, ReplacedInstance::Changed);
     }
-    assert_eq!(world.audited(AuditAction::RootKeyReplaced).await, winners.len());
 }
 
 /// An organization has the keys with which it was created.
@@ -158,12 +153,6 @@ pub async fn key_is_replaced_once(suite: &dyn ContractStore) {
 
 pub(super) fn instance(world: &World<'_>) -> CreateInstance {
     let now = world.now();
-    let key = |purpose, offset: i64| InstanceKeyRecord {
-        id: KeyId::from_uuid(world.ids.random()),
-        purpose,
-        wrapped: blob("instance-wide key"),
-        created_at: now.plus_seconds(offset),
-    };
     CreateInstance {
         instance: InstanceRecord {
             id: InstanceId::from_uuid(world.ids.random()),
@@ -174,11 +163,6 @@ pub(super) fn instance(world: &World<'_>) -> CreateInstance {
             keyring: blob("keyring"),
             created_at: now,
         },
-        keys: vec![
-            key(InstanceKeyPurpose::Lookup, 0),
-            key(InstanceKeyPurpose::Audit, 1),
-            key(InstanceKeyPurpose::Token, 2),
-        ],
         audit: world.audit(AuditAction::InstanceCreated),
     }
 }
@@ -188,13 +172,13 @@ fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
     (record.id, record.instance_key, &record.keyring, record.created_at)
 }
 
-fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceRootKey {
-    ReplaceRootKey {
-        current: current.clone(),
+fn replace_root(world: &World<'_>, current: &InstanceRecord) -> ReplaceInstance {
+    let next = InstanceRecord {
         root_key: KeyId::from_uuid(world.ids.random()),
         wrapped: blob(&format!("instance key under {}", world.ids.random())),
-        audit: world.audit(AuditAction::RootKeyReplaced),
-    }
+        ..current.clone()
+    };
+    ReplaceInstance { current: current.clone(), next, change: InstanceChange::RootKey }
 }
 
 fn take(world: &World<'_>, from: i64) -> ReserveKeyUses {

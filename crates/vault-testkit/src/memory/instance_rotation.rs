@@ -4,64 +4,19 @@ use super::inspection::page;
 use super::rows::{MemoryRows, done};
 use super::{MemoryStore, State, lock};
 use async_trait::async_trait;
-use vault_core::Refusal;
-use vault_core::id::{AccountId, KeyId};
+use vault_core::id::AccountId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::port::{
-    DestroyKey, InstanceKeyRotation, InstancePart, InstanceRow, InstanceRowKey, InstanceRows, KeyDestruction,
-    LookupMove, ReplaceInstanceKey, Reply, StoreError, StoredRowKey, UnreadableRow,
+    InstanceKeyRotation, InstancePart, InstanceRow, InstanceRowKey, InstanceRows, LookupMove, Reply, StoreError,
+    StoredRowKey, UnreadableRow,
 };
 use vault_core::receiver::EventDelivery;
-use vault_core::sealed::RetiringInstanceKey;
+use vault_core::sealed::InstanceRecord;
 
 #[async_trait]
 impl InstanceKeyRotation for MemoryStore {
-    async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError> {
-        self.decide(|state| {
-            let ReplaceInstanceKey { current, next, keys, now, audit } = command;
-            let as_read = |id: KeyId| keys.iter().any(|key| key.id == id);
-            if state.instance.as_ref() != Some(&current) || !state.instance_keys.iter().all(|key| as_read(key.id)) {
-                return false;
-            }
-            let (id, root_key, wrapped) = (current.instance_key, current.root_key, current.wrapped);
-            state.retiring_instance_keys.push(RetiringInstanceKey { id, root_key, wrapped, retired_at: now });
-            state.instance = Some(next);
-            state.instance_keys = keys;
-            state.audit.push(audit);
-            true
-        })
-    }
-
-    async fn count_under(&self, term: KeyringEntry) -> Result<i64, StoreError> {
-        let entries = self.entries_under(term.id);
-        self.decide(|state| state.count_under(term, entries))
-    }
-
     async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
         self.decide(|state| rows.into_iter().filter(|row| state.move_look_up(row)).count())
-    }
-
-    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
-        let entries = self.entries_under(command.term.id);
-        self.decide(|state| {
-            let (id, purpose) = (command.term.id, command.term.purpose);
-            let is_there = match purpose {
-                KeyPurpose::Instance => state.retiring_instance_keys.iter().any(|row| row.id == id),
-                _ => state.instance_keys.iter().any(|row| row.id == id && KeyPurpose::from(row.purpose) == purpose),
-            };
-            if !is_there {
-                return Ok(KeyDestruction::NotRetiring);
-            }
-            if state.count_under(command.term, entries) > 0 {
-                return Ok(KeyDestruction::InUse);
-            }
-            let instance = state.instance.as_mut().filter(|instance| instance.keyring == command.current);
-            instance.ok_or(Refusal::Contended)?.keyring = command.keyring;
-            state.retiring_instance_keys.retain(|row| row.id != id);
-            state.instance_keys.retain(|row| row.id != id);
-            state.audit.push(command.audit);
-            Ok(KeyDestruction::Destroyed)
-        })?
     }
 }
 
@@ -83,6 +38,25 @@ impl InstanceRows for MemoryRows<'_> {
         done(self.state().instance_rows(part).into_iter().find(|row| row.place() == place).map(Ok))
     }
 
+    fn lock_instance(&self) -> Reply<'_, Option<InstanceRecord>> {
+        done(self.state().instance.clone())
+    }
+
+    fn set_instance(&self, instance: &InstanceRecord) -> Reply<'_, ()> {
+        self.state().instance = Some(instance.clone());
+        done(())
+    }
+
+    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool> {
+        let entries = self.trail.iter().filter(|entry| entry.key == term.id).count();
+        done(self.state().count_under(term, entries) > 0)
+    }
+
+    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64> {
+        let entries = self.trail.iter().filter(|entry| entry.key == term.id).count();
+        done(self.state().count_under(term, entries))
+    }
+
     fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool> {
         let mut state = self.state();
         let is_unchanged = state.instance_rows(before.part()).contains(before);
@@ -98,11 +72,6 @@ impl MemoryStore {
     pub fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
         lock(&self.inner).state.instance_rows(part)
     }
-
-    /// Returns the number of audit entries that a key signed.
-    fn entries_under(&self, key: KeyId) -> usize {
-        lock(&self.inner).trail.iter().filter(|entry| entry.key == key).count()
-    }
 }
 
 impl State {
@@ -113,7 +82,6 @@ impl State {
             KeyPurpose::Instance => {
                 let rows = InstancePart::all().flat_map(|part| self.instance_rows(part));
                 rows.filter(|row| row.keys().contains(&id)).count()
-                    + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
                     + self.entities.values().filter(|row| row.sealed.key() == Some(id)).count()
             }
             KeyPurpose::Audit => {

@@ -4,13 +4,8 @@ use super::{MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::port::{
-    CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses, StoreError,
-};
-use vault_core::sealed::{
-    Blob, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys,
-    RetiringInstanceKey,
-};
+use vault_core::port::{CreateInstance, KeyRepository, ReplaceOrganizationKey, ReserveKeyUses, StoreError};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 
 #[async_trait]
 impl KeyRepository for MemoryStore {
@@ -24,39 +19,8 @@ impl KeyRepository for MemoryStore {
                 return false;
             }
             state.instance = Some(command.instance);
-            state.instance_keys = command.keys;
             state.audit.push(command.audit);
             true
-        })
-    }
-
-    async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError> {
-        self.decide(|state| {
-            let read = &command.current;
-            if !state.retiring_instance_keys.is_empty() {
-                return false;
-            }
-            let Some(instance) = state.instance.as_mut().filter(|instance| {
-                (instance.id, instance.root_key, instance.instance_key) == (read.id, read.root_key, read.instance_key)
-                    && instance.wrapped == read.wrapped
-            }) else {
-                return false;
-            };
-            (instance.root_key, instance.wrapped) = (command.root_key, command.wrapped);
-            state.audit.push(command.audit);
-            true
-        })
-    }
-
-    async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError> {
-        self.decide(|state| state.retiring_instance_keys.clone())
-    }
-
-    async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError> {
-        self.decide(|state| {
-            let mut keys = state.instance_keys.clone();
-            keys.sort_by_key(|key| (key.created_at, key.id));
-            keys
         })
     }
 

@@ -39,7 +39,7 @@ const HOUR_MILLIS: i64 = 3_600_000;
 pub(super) struct MemoryRows<'a> {
     state: Mutex<&'a mut State>,
     defect: Option<Defect>,
-    trail: &'a [SealedAuditRecord],
+    pub(super) trail: &'a [SealedAuditRecord],
 }
 
 pub(super) fn done<T>(value: T) -> Reply<'static, T> {

@@ -1,13 +1,13 @@
 //! Overview of the keys.
 
 use super::Keys;
-use super::rotate_instance::instance_term;
+use super::rotate_instance::retiring;
 use crate::error::Error;
 use crate::id::{InstanceId, KeyId};
 use crate::key_use::KeyUseLimits;
 use crate::keyring::{KeyPurpose, KeyringEntry};
+use crate::operation::CountUnder;
 use crate::organization::{ListOrganizations, Organization};
-use crate::port::StoreError;
 use crate::principal::Principal;
 use crate::sealed::{KeyState, OrganizationKeyRecord};
 use crate::time::Timestamp;
@@ -47,7 +47,7 @@ pub struct PurposeKeyOverview {
     /// The key, with the time since which it is active or retiring.
     pub term: KeyringEntry,
     /// Number of rows that still require it, according to
-    /// [`count_under`](crate::port::InstanceKeyRotation::count_under). Only for a retiring key.
+    /// [`count_under`](crate::port::InstanceRows::count_under). Only for a retiring key.
     pub rows: i64,
 }
 
@@ -88,28 +88,33 @@ impl Keys {
     /// # Errors
     /// The store failed, or an organization does not have exactly one active key.
     pub async fn overview(&self) -> Result<KeyOverview, Error> {
-        let missing = || StoreError::Fault("the vault has no instance".into());
-        let instance = self.store.instance().await?.ok_or_else(missing)?;
+        let (instance, terms) = self.keyring().await?;
         let mut retiring_instance = Vec::new();
-        for row in self.store.retiring_instance_keys().await? {
-            let rows = self.store.count_under(instance_term(&row)).await?;
-            retiring_instance.push(RetiringInstance { key: row.id, retired_at: row.retired_at, rows });
+        for term in retiring(&terms) {
+            let rows = self.run(CountUnder(term)).await?;
+            retiring_instance.push(RetiringInstance { key: term.id, retired_at: term.since, rows });
         }
         let mut purposes = Vec::new();
-        for term in self.terms().await?.into_iter().filter(|term| term.purpose != KeyPurpose::Instance) {
-            let rows = if term.state == KeyState::Retiring { self.store.count_under(term).await? } else { 0 };
+        for term in terms.into_iter().filter(|term| term.purpose != KeyPurpose::Instance) {
+            let rows = if term.state == KeyState::Retiring { self.run(CountUnder(term)).await? } else { 0 };
             purposes.push(PurposeKeyOverview { term, rows });
         }
         let mut organizations = Vec::new();
         for organization in self.operations.run(&self.environment, &Principal::Operator, ListOrganizations).await? {
             let Some(keys) = self.store.organization_keys(organization.id).await? else { continue };
             let OrganizationKeyRecord { id, created_at, uses, .. } = *active(organization.id, &keys)?;
-            let mut retiring = Vec::new();
+            let mut sealing = Vec::new();
             for key in keys.keys.iter().filter(|key| key.state == KeyState::Retiring) {
                 let credentials = self.store.count_sealed(organization.id, key.id).await?;
-                retiring.push(RetiringKey { key: key.id, created_at: key.created_at, credentials });
+                sealing.push(RetiringKey { key: key.id, created_at: key.created_at, credentials });
             }
-            organizations.push(OrganizationKeyOverview { organization, active: id, created_at, uses, retiring });
+            organizations.push(OrganizationKeyOverview {
+                organization,
+                active: id,
+                created_at,
+                uses,
+                retiring: sealing,
+            });
         }
         Ok(KeyOverview {
             instance: instance.id,

@@ -1,13 +1,12 @@
 //! Rotation of the instance keys: creates new keys, puts rows under them, and destroys unused old keys.
 
 use super::{Keys, RotationEnd};
-use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subject};
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::id::KeyId;
 use crate::keyring::{KeyPurpose, KeyringEntry};
-use crate::operation::{Reseal, ResealFrom, Resealed};
-use crate::port::{DestroyKey, Event, KeyDestruction, NextInstanceKey, ReplaceInstanceKey, StoreError};
-use crate::sealed::{KeyState, RetiringInstanceKey};
+use crate::operation::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance, Reseal, ResealFrom, Resealed};
+use crate::port::{Event, KeyDestruction, StoreError};
+use crate::sealed::{InstanceRecord, KeyState};
 use futures_util::lock::Mutex;
 
 /// Number of retries if another rotation starts or ends concurrently.
@@ -25,60 +24,38 @@ pub struct InstanceRotation {
     next: Mutex<Option<ResealFrom>>,
 }
 
-fn missing() -> StoreError {
-    StoreError::Fault("the vault has no instance".into())
-}
-
 impl Keys {
-    /// Starts a rotation: gives the instance a new instance key, and new keys for lookups, tokens and the audit log. A few seconds later, nothing is sealed or signed with the old keys. If an earlier instance key is
-    /// still retiring, creates no new keys and completes that rotation.
+    /// Starts a rotation: gives the instance a new instance key, and new keys for lookups, tokens and the audit log. A few
+    /// seconds later, nothing is sealed or signed with the old keys. If an earlier instance key is still retiring, creates no
+    /// new keys and completes that rotation.
     ///
     /// # Errors
-    /// The store failed, the root key cannot be used, or an instance-wide key cannot be unwrapped.
+    /// The store failed, the root key cannot be used, or the keyring cannot be decrypted.
     pub async fn rotate_instance(&self) -> Result<InstanceRotation, Error> {
         for _ in 0..ATTEMPTS {
-            let current = self.store.instance().await?.ok_or_else(missing)?;
-            let retiring = self.store.retiring_instance_keys().await?;
-            if !retiring.is_empty() {
-                return self.instance_rotation(&retiring, false).await;
+            let (current, terms) = self.keyring().await?;
+            if retiring(&terms).next().is_some() {
+                return self.instance_rotation(&terms, false).await;
             }
-            let keys = self.store.instance_keys().await?;
-            self.digester.load_keys(&[current.instance_key]).await?;
-            let NextInstanceKey { instance: next, keys } =
-                match self.instance_rewrapper.next_instance_key(&current, &keys, self.environment.now()).await {
-                    Ok(next) => next,
-                    // Another process replaced the key between these reads.
-                    Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
-                    Err(error) => return Err(error.into()),
-                };
-            let now = self.environment.now();
-            let audit = self.environment.record(
-                now,
-                None,
-                Actor::Operator,
-                AuditAction::InstanceKeyReplaced,
-                Subject::Instance,
-            );
-            let recorded = Event::recorded(&audit);
-            if self.store.replace_instance_key(ReplaceInstanceKey { current, next, keys, now, audit }).await? {
-                self.environment.emit(recorded);
-                let retiring = self.store.retiring_instance_keys().await?;
-                return self.instance_rotation(&retiring, true).await;
+            let next = match self.instance_rewrapper.next_instance_key(&current, self.environment.now()).await {
+                Ok(next) => next,
+                // Another process replaced the key after it was read.
+                Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let change = InstanceChange::InstanceKey;
+            if self.run(ReplaceInstance { current, next, change }).await? == ReplacedInstance::Replaced {
+                return self.instance_rotation(&self.terms().await?, true).await;
             }
         }
         Err(StoreError::Unavailable("other processes kept replacing the instance key".into()).into())
     }
 
-    async fn instance_rotation(
-        &self,
-        retiring: &[RetiringInstanceKey],
-        is_new: bool,
-    ) -> Result<InstanceRotation, Error> {
+    async fn instance_rotation(&self, terms: &[KeyringEntry], is_new: bool) -> Result<InstanceRotation, Error> {
         self.digester.reload_keys().await?;
-        let terms: Vec<_> = retiring.iter().map(instance_term).collect();
         let mut rows = 0_i64;
-        for term in &terms {
-            rows = rows.saturating_add(self.store.count_under(*term).await?);
+        for term in retiring(terms) {
+            rows = rows.saturating_add(self.run(CountUnder(term)).await?);
         }
         let next = Mutex::new(Some(ResealFrom::START));
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, next })
@@ -117,43 +94,43 @@ impl Keys {
         Ok(destroyed)
     }
 
-    /// Returns the keys of the keyring document.
-    pub(super) async fn terms(&self) -> Result<Vec<KeyringEntry>, Error> {
+    /// Returns the instance and the keys that its keyring lists.
+    pub(super) async fn keyring(&self) -> Result<(InstanceRecord, Vec<KeyringEntry>), Error> {
+        let missing = || StoreError::Fault("the vault has no instance".into());
         let current = self.store.instance().await?.ok_or_else(missing)?;
         self.digester.load_keys(&[current.instance_key]).await?;
-        Ok(self.instance_rewrapper.terms(&current)?)
+        let terms = self.instance_rewrapper.terms(&current)?;
+        Ok((current, terms))
+    }
+
+    /// Returns the keys that the keyring lists.
+    async fn terms(&self) -> Result<Vec<KeyringEntry>, Error> {
+        Ok(self.keyring().await?.1)
     }
 
     /// Destroys a key unless a row requires it.
     async fn destroy(&self, term: KeyringEntry) -> Result<KeyDestruction, Error> {
-        let Self { store, environment, digester, instance_rewrapper, .. } = self;
         for _ in 0..ATTEMPTS {
-            let current = store.instance().await?.ok_or_else(missing)?;
-            digester.load_keys(&[current.instance_key]).await?;
-            let keyring = instance_rewrapper.keyring_without(&current, term.id)?;
-            let key = format!("{} {}", term.purpose.as_str(), term.id);
-            let affected =
-                Affected::from(Subject::Instance).changing([AuditChange::new(ChangedField::Key, Some(key), None)]);
-            let action = AuditAction::InstanceKeyDestroyed;
-            let audit = environment.record(environment.now(), None, Actor::Operator, action, affected);
-            let recorded = Event::recorded(&audit);
-            match store.destroy_key(DestroyKey { term, current: current.keyring, keyring, audit }).await {
-                // Another process changed the keyring after it was read.
-                Err(StoreError::Refused(Refusal::Contended)) => {}
-                Ok(KeyDestruction::Destroyed) => {
-                    environment.emit(recorded);
-                    return Ok(KeyDestruction::Destroyed);
-                }
-                decided => return Ok(decided?),
+            let (current, terms) = self.keyring().await?;
+            if !terms.contains(&term) {
+                return Ok(KeyDestruction::NotRetiring);
+            }
+            let keyring = self.instance_rewrapper.keyring_without(&current, term.id)?;
+            let next = InstanceRecord { keyring, ..current.clone() };
+            match self.run(ReplaceInstance { current, next, change: InstanceChange::Destroyed(term) }).await? {
+                ReplacedInstance::Replaced => return Ok(KeyDestruction::Destroyed),
+                ReplacedInstance::InUse => return Ok(KeyDestruction::InUse),
+                ReplacedInstance::Changed => {}
             }
         }
         Err(StoreError::Unavailable("other processes kept changing the set of keys".into()).into())
     }
 }
 
-/// The keyring entry of a replaced instance key, according to its row. The keyring document may not name it.
-pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyringEntry {
-    KeyringEntry { purpose: KeyPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
+/// Returns the replaced instance keys, oldest first.
+pub(super) fn retiring(terms: &[KeyringEntry]) -> impl Iterator<Item = KeyringEntry> {
+    let of_instance = |term: &&KeyringEntry| (term.purpose, term.state) == (KeyPurpose::Instance, KeyState::Retiring);
+    terms.iter().filter(of_instance).copied()
 }
 
 impl InstanceRotation {
@@ -194,9 +171,8 @@ impl InstanceRotation {
     /// # Errors
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
-        let Keys { store, environment, .. } = &self.keys;
         // Nothing is sealed with these keys any more.
-        let retiring = store.retiring_instance_keys().await?;
+        let terms = self.keys.terms().await?;
         let (mut from, mut damaged) = (Some(ResealFrom::START), Vec::new());
         while let Some(place) = from {
             let mut step = self.keys.reseal(place).await?;
@@ -209,14 +185,14 @@ impl InstanceRotation {
         }
         let rows = i64::try_from(damaged.len()).unwrap_or(i64::MAX);
         for (table, id) in damaged {
-            environment.emit(Event::IntegrityFailure { table, id });
+            self.keys.environment.emit(Event::IntegrityFailure { table, id });
         }
         let mut end = RotationEnd { destroyed: Vec::new(), kept: Vec::new() };
-        for term in retiring.iter().map(instance_term) {
+        for term in retiring(&terms) {
             let destruction = if rows > 0 { KeyDestruction::InUse } else { self.keys.destroy(term).await? };
             match destruction {
                 KeyDestruction::Destroyed => end.destroyed.push(term.id),
-                KeyDestruction::InUse => end.kept.push((term.id, rows.max(store.count_under(term).await?))),
+                KeyDestruction::InUse => end.kept.push((term.id, rows.max(self.keys.run(CountUnder(term)).await?))),
                 // Another process destroyed the key.
                 KeyDestruction::NotRetiring => {}
             }

@@ -7,7 +7,7 @@
 use crate::db::Parts;
 use crate::schema::{
     accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, idempotency_keys,
-    instance_keys, invitations, organization_keys, organizations, pending_seeds, sessions,
+    invitations, organization_keys, organizations, pending_seeds, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -41,7 +41,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 19] = [
+const COLUMNS: [KeyColumn; 18] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -54,7 +54,6 @@ const COLUMNS: [KeyColumn; 19] = [
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
     of(Instance, "entities", entities::sealed, InBlob),
-    of(Instance, "instance_keys", instance_keys::wrapped, InBlob),
     of(Audit, "audit", audit::key_id, ById),
     of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
     of(Audit, "audit_delivery", audit_delivery::key_id, ById),
@@ -88,13 +87,6 @@ fn needing<'a, ST>(
     })
 }
 
-/// Appends the condition that a row of a table names a key.
-fn naming<'a, ST>(statement: Parts<'a, ST>, table: &str, key: &'a KeyId) -> Parts<'a, ST> {
-    let columns = tables().find(|columns| columns.iter().all(|column| column.table == table));
-    // Its columns are not times.
-    needing(statement, columns.unwrap_or_default(), key, Timestamp::from_millis(0))
-}
-
 /// Appends the rows that need a key of the instance.
 fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], term: &'a KeyringEntry) -> Parts<'a, ST> {
     let table = columns.first().map_or("", |column| column.table);
@@ -113,15 +105,10 @@ pub(super) fn counts(term: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigI
 
 /// Returns whether rows need a key. One statement: two could miss what a transaction moves from the table of the second to that
 /// of the first.
-pub(super) fn is_needed(term: &KeyringEntry) -> Parts<'_, Bool> {
+pub(crate) fn is_needed(term: &KeyringEntry) -> Parts<'_, Bool> {
     Parts::new("SELECT ").each(tables_of(term), " OR ", |statement, columns| {
         from(statement.text("EXISTS (SELECT 1"), columns, term).text(")")
     })
-}
-
-/// Returns whether a key wraps other keys of the instance.
-pub(super) fn wraps_keys(key: &KeyId) -> Parts<'_, Bool> {
-    naming(Parts::new("SELECT EXISTS (SELECT 1 FROM instance_keys WHERE "), "instance_keys", key).text(")")
 }
 
 /// The row of a part with a row key.

@@ -4,21 +4,18 @@ use super::super::audit::AuditRecorder;
 use super::super::authorize::organization_of;
 use super::super::instance_key::require_active;
 use super::super::{Read, Transaction};
-use crate::db::{Db, Reply, Tx};
+use crate::db::{Db, Reply, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
+use crate::schema::{instance, organization_keys, organizations};
 use crate::stored::{Column, IdBytes, StoredId as _};
-use diesel::dsl::{auto_type, exists};
+use diesel::dsl::auto_type;
 use diesel::{
     ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _, insert_into,
-    select, update,
+    update,
 };
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
-use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReplaceRootKey, ReserveKeyUses};
-use vault_core::sealed::{
-    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
-    ReboundKeys, RetiringInstanceKey,
-};
+use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReserveKeyUses};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use vault_core::time::Timestamp;
 
 /// A key of an organization.
@@ -40,6 +37,21 @@ struct InstanceColumns {
     created_at: i64,
 }
 
+impl InstanceColumns {
+    fn decode(self) -> Result<InstanceRecord, Failure> {
+        const TABLE: &str = "instance";
+        let id = self.id.decode(TABLE, &"unknown", "id")?;
+        Ok(InstanceRecord {
+            id,
+            root_key: self.root_key_id.decode(TABLE, &id, "root_key_id")?,
+            instance_key: self.instance_key_id.decode(TABLE, &id, "instance_key_id")?,
+            wrapped: self.wrapped.decode(TABLE, &id, "wrapped")?,
+            keyring: self.keyring.decode(TABLE, &id, "keyring")?,
+            created_at: Timestamp::from_millis(self.created_at),
+        })
+    }
+}
+
 /// The instance, if it was created.
 pub(crate) struct ReadInstance;
 
@@ -47,18 +59,25 @@ impl Read for ReadInstance {
     type Outcome = Option<InstanceRecord>;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<Option<InstanceRecord>, Failure> {
-        const TABLE: &str = "instance";
-        let Some(row) = tx.first(instance::table.select(InstanceColumns::as_select())).await? else { return Ok(None) };
-        let id = row.id.decode(TABLE, &"unknown", "id")?;
-        Ok(Some(InstanceRecord {
-            id,
-            root_key: row.root_key_id.decode(TABLE, &id, "root_key_id")?,
-            instance_key: row.instance_key_id.decode(TABLE, &id, "instance_key_id")?,
-            wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
-            keyring: row.keyring.decode(TABLE, &id, "keyring")?,
-            created_at: Timestamp::from_millis(row.created_at),
-        }))
+        let row = tx.first(instance::table.select(InstanceColumns::as_select())).await?;
+        row.map(InstanceColumns::decode).transpose()
     }
+}
+
+/// Reads the instance and locks it.
+pub(crate) async fn lock_instance(tx: &Tx<'_>) -> Result<Option<InstanceRecord>, Failure> {
+    let row = tx.first(locked(instance::table.select(InstanceColumns::as_select()), Update)).await?;
+    row.map(InstanceColumns::decode).transpose()
+}
+
+/// Stores the keys of the instance.
+pub(crate) fn set_instance<'t>(tx: &'t Tx<'_>, record: &InstanceRecord) -> Reply<'t, usize> {
+    tx.execute(update(instance::table).set((
+        instance::root_key_id.eq(record.root_key.stored()),
+        instance::instance_key_id.eq(record.instance_key.stored()),
+        instance::wrapped.eq(record.wrapped.as_bytes()),
+        instance::keyring.eq(record.keyring.as_bytes()),
+    )))
 }
 
 impl Transaction for CreateInstance {
@@ -82,108 +101,8 @@ impl Transaction for CreateInstance {
         if tx.execute(new).await? == 0 {
             return Ok(false);
         }
-        for key in &self.keys {
-            insert_instance_key(tx, key).await?;
-        }
         audit.record(tx, &self.audit).await?;
         Ok(true)
-    }
-}
-
-/// Stores a key of the instance that has a purpose. Part of the transaction that creates it.
-pub(crate) fn insert_instance_key<'t>(tx: &'t Tx<'_>, key: &InstanceKeyRecord) -> Reply<'t, usize> {
-    tx.execute(insert_into(instance_keys::table).values((
-        instance_keys::id.eq(key.id.stored()),
-        instance_keys::purpose.eq(key.purpose.as_str()),
-        instance_keys::wrapped.eq(key.wrapped.as_bytes()),
-        instance_keys::created_at.eq(key.created_at.as_millis()),
-    )))
-}
-
-impl Transaction for ReplaceRootKey {
-    /// `false` if the instance was changed in the meantime, or an instance key is retiring.
-    type Outcome = bool;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let current = &self.current;
-        // An instance key starts to retire in a transaction that changes the row below.
-        let retiring = exists(retiring_instance_keys::table.select(retiring_instance_keys::id));
-        if tx.one(select(retiring)).await? {
-            return Ok(false);
-        }
-        let row = instance::table
-            .filter(instance::id.eq(current.id.stored()))
-            .filter(instance::root_key_id.eq(current.root_key.stored()))
-            .filter(instance::instance_key_id.eq(current.instance_key.stored()))
-            .filter(instance::wrapped.eq(current.wrapped.as_bytes()));
-        let next = (instance::root_key_id.eq(self.root_key.stored()), instance::wrapped.eq(self.wrapped.as_bytes()));
-        if tx.execute(update(row).set(next)).await? == 0 {
-            return Ok(false);
-        }
-        audit.record(tx, &self.audit).await?;
-        Ok(true)
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = instance_keys, check_for_backend(Db))]
-struct InstanceKeyColumns {
-    id: Column<KeyId>,
-    purpose: Column<InstanceKeyPurpose>,
-    wrapped: Column<Blob>,
-    created_at: i64,
-}
-
-/// The keys of the instance that have a purpose, the oldest first.
-pub(crate) struct ListInstanceKeys;
-
-impl Read for ListInstanceKeys {
-    type Outcome = Vec<InstanceKeyRecord>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceKeyRecord>, Failure> {
-        const TABLE: &str = "instance_keys";
-        let all = instance_keys::table.order((instance_keys::created_at, instance_keys::id));
-        let decode = |row: InstanceKeyColumns| {
-            let id = row.id.decode(TABLE, &"unknown", "id")?;
-            Ok(InstanceKeyRecord {
-                id,
-                purpose: row.purpose.decode(TABLE, &id, "purpose")?,
-                wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
-                created_at: Timestamp::from_millis(row.created_at),
-            })
-        };
-        tx.load(all.select(InstanceKeyColumns::as_select())).await?.into_iter().map(decode).collect()
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = retiring_instance_keys, check_for_backend(Db))]
-struct RetiringColumns {
-    id: Column<KeyId>,
-    root_key_id: Column<KeyId>,
-    wrapped: Column<Blob>,
-    retired_at: i64,
-}
-
-/// The instance keys that only decrypt, the oldest first.
-pub(crate) struct ListRetiringKeys;
-
-impl Read for ListRetiringKeys {
-    type Outcome = Vec<RetiringInstanceKey>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<RetiringInstanceKey>, Failure> {
-        const TABLE: &str = "retiring_instance_keys";
-        let all = retiring_instance_keys::table.order((retiring_instance_keys::retired_at, retiring_instance_keys::id));
-        let decode = |row: RetiringColumns| {
-            let id = row.id.decode(TABLE, &"unknown", "id")?;
-            Ok(RetiringInstanceKey {
-                id,
-                root_key: row.root_key_id.decode(TABLE, &id, "root_key_id")?,
-                wrapped: row.wrapped.decode(TABLE, &id, "wrapped")?,
-                retired_at: Timestamp::from_millis(row.retired_at),
-            })
-        };
-        tx.load(all.select(RetiringColumns::as_select())).await?.into_iter().map(decode).collect()
     }
 }
 
