@@ -36,13 +36,12 @@ GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_labels, directory, enrolment_codes, enrolment_drafts, erasures, global_lookups,
-    idempotency_keys, invited_addresses
+    account_notices, credential_labels, directory, enrolment_drafts, erasures, global_lookups, idempotency_keys
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credentials, entities, event_deliveries, hourly_counts, invitations, known_networks, lookups,
+    credential_uses, credentials, entities, event_deliveries, hourly_counts, known_networks, lookups,
     organization_keys, organizations, pending_seeds, receiver_status, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// tables from catalog queries, so their names are derived from their numbers.
 const PREPARED: &str = "SELECT split_part(gid, '_', 3) FROM pg_prepared_xacts WHERE EXISTS (SELECT 1 FROM pg_locks own \
     JOIN pg_locks held USING (virtualtransaction) WHERE own.transactionid = transaction AND own.pid IS NULL AND held.pid IS NULL \
-    AND held.relation::regclass::text ~ '^(invitations|invited_addresses|enrolment_codes)_[0-9]+$')";
+    AND held.relation::regclass::text ~ '^(entities|global_lookups)_[0-9]+$')";
 const ALL_PREPARED: &str = "SELECT count(*) FROM pg_prepared_xacts";
 
 /// Starts a cluster in which only the test completes transactions.

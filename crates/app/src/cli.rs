@@ -718,7 +718,7 @@ pub(crate) enum KeyCommand {
     /// nothing is encrypted with it. If it is interrupted, run it again: it continues. Several may run concurrently.
     ///
     /// With --instance, a new instance key wraps the keys of organizations. Password hashes and TOTP secrets are re-encrypted, and
-    /// the MACs of accounts, invitations and integrations are recomputed. Access tokens, the audit log and receivers also get new
+    /// the MACs of accounts are recomputed. Access tokens, the audit log and receivers also get new
     /// keys. Logins, tokens and sessions stay valid. Keys that an earlier run replaced and that nothing needs any more are
     /// destroyed first; `key status` shows what still needs the others.
     ///

@@ -27,6 +27,7 @@ use crate::lockout::{AttemptLock, WRONG_PASSCODES};
 use crate::port::KeyedDigester;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of accounts and invitations of an organization.
 pub const MAX_ACCOUNTS: i64 = 10_000;
@@ -35,7 +36,8 @@ pub const ACCOUNT_LIMIT_REACHED: Refusal =
     Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS };
 
 /// State of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum AccountState {
     /// Can log in.
@@ -62,7 +64,7 @@ impl AccountState {
 }
 
 /// The rights of an account: its user may act in the organization with the role.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountRights {
     /// The account.
     pub account: AccountId,

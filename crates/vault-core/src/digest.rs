@@ -11,16 +11,12 @@ use subtle::ConstantTimeEq;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DigestPurpose {
-    /// Address of an account, for lookups.
-    Address,
     /// Decoy of an address, which gets the writes of uncounted attempts.
     AttemptBucket,
     /// Network of a login.
     Network,
     /// Rights in the row of an account.
     AccountRights,
-    /// Rights that an invitation offers to the user with its enrolment code.
-    InvitationGrant,
     /// Secrets of an account that its owner has not confirmed.
     UnconfirmedSecrets,
     /// An enrolment code.
@@ -43,12 +39,10 @@ pub enum DigestPurpose {
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 14] = [
-        Self::Address,
+    pub const ALL: [Self; 12] = [
         Self::AttemptBucket,
         Self::Network,
         Self::AccountRights,
-        Self::InvitationGrant,
         Self::UnconfirmedSecrets,
         Self::EnrolmentCode,
         Self::IntegrationToken,
@@ -63,11 +57,9 @@ impl DigestPurpose {
     /// Returns the label that separates this purpose's key from all others.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::Address => "address",
             Self::AttemptBucket => "attempt bucket",
             Self::Network => "network",
             Self::AccountRights => "account grant",
-            Self::InvitationGrant => "invitation grant",
             Self::UnconfirmedSecrets => "unconfirmed secrets",
             Self::EnrolmentCode => "enrolment code",
             Self::IntegrationToken => "integration token",
@@ -131,24 +123,12 @@ pub struct LookupDigests {
     current: Digest,
     /// All digests, the current one first.
     digests: Vec<Digest>,
-    /// Number of leading digests under which a new row is entered.
-    entered: usize,
 }
 
 impl LookupDigests {
-    /// Creates lookup digests from the current one, others under which a new row is also entered, and those that only
-    /// older rows may have. A row that must be unique is entered under several digests, so that it also conflicts with
-    /// rows of a process that has not loaded the newest key.
-    pub fn new(
-        current: Digest,
-        also_entered: impl IntoIterator<Item = Digest>,
-        others: impl IntoIterator<Item = Digest>,
-    ) -> Self {
-        let mut digests = vec![current];
-        digests.extend(also_entered);
-        let entered = digests.len();
-        digests.extend(others);
-        Self { current, digests, entered }
+    /// Creates lookup digests from the current one and those that other rows may have.
+    pub fn new(current: Digest, others: impl IntoIterator<Item = Digest>) -> Self {
+        Self { current, digests: std::iter::once(current).chain(others).collect() }
     }
 
     /// Returns the digest for new rows.
@@ -160,21 +140,11 @@ impl LookupDigests {
     pub fn all(&self) -> &[Digest] {
         &self.digests
     }
-
-    /// Returns the digests under which a new row is entered.
-    pub fn entered(&self) -> &[Digest] {
-        self.digests.get(..self.entered).unwrap_or(&self.digests)
-    }
-
-    /// Returns the digests that only older rows may have.
-    pub fn others(&self) -> &[Digest] {
-        self.digests.get(self.entered..).unwrap_or_default()
-    }
 }
 
 impl From<Digest> for LookupDigests {
     fn from(digest: Digest) -> Self {
-        Self::new(digest, [], [])
+        Self::new(digest, [])
     }
 }
 

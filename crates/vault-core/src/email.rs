@@ -2,6 +2,7 @@
 
 use crate::field::Invalid;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// An address in canonical spelling: ASCII lower case, with the domain as A-labels (RFC 5890).
@@ -9,7 +10,7 @@ use std::fmt;
 /// Two addresses belong to the same account if and only if their canonical spellings are equal. Addresses without a
 /// canonical spelling (quoted local parts, address literals, non-ASCII local parts) are refused, so that two spellings
 /// of one mailbox cannot be two accounts.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EmailAddress(String);
 
 const INVALID: Invalid =

@@ -83,6 +83,8 @@ pub enum Kind {
     PublicationChecks,
     /// Concerns of the overview that an account has set aside, under its ID.
     SetAside,
+    /// An invitation, under the ID of the account that it creates or re-enrols.
+    Invitation,
 }
 
 impl Kind {
@@ -95,7 +97,7 @@ impl Kind {
     pub(crate) const fn is_cached(self) -> bool {
         match self {
             Self::Organization | Self::Integration | Self::Namespace | Self::Issuer | Self::IssuerKeys => true,
-            Self::Receiver | Self::SigningKeys | Self::PublicationChecks | Self::SetAside => false,
+            Self::Receiver | Self::SigningKeys | Self::PublicationChecks | Self::SetAside | Self::Invitation => false,
         }
     }
 
@@ -109,6 +111,7 @@ impl Kind {
             Self::Receiver => RecordedRow::Receiver,
             Self::Issuer => RecordedRow::Issuer,
             Self::SigningKeys => RecordedRow::SigningKeys,
+            Self::Invitation => RecordedRow::Invitation,
             Self::IssuerKeys | Self::PublicationChecks | Self::SetAside => return None,
         })
     }
@@ -162,6 +165,10 @@ pub enum Index {
     IssuerName,
     /// The document of signing keys.
     SigningKeys,
+    /// Address and organization of an invitation that creates an account.
+    InvitedAddress,
+    /// Digest of the enrolment code of an invitation.
+    EnrolmentCode,
 }
 
 impl Index {
@@ -185,12 +192,13 @@ impl Index {
             Self::ActiveReceiver => Kind::Receiver,
             Self::IssuerName => Kind::Issuer,
             Self::SigningKeys => Kind::SigningKeys,
+            Self::InvitedAddress | Self::EnrolmentCode => Kind::Invitation,
         }
     }
 
     /// Returns whether its values are unique in the instance: they are found before the organization is known.
     pub const fn is_global(self) -> bool {
-        matches!(self, Self::OrganizationName | Self::IntegrationToken)
+        matches!(self, Self::OrganizationName | Self::IntegrationToken | Self::InvitedAddress | Self::EnrolmentCode)
     }
 }
 

@@ -12,22 +12,27 @@ pub use confirm::ConfirmEnrolment;
 pub use create::CreateInvitation;
 pub use draft::WriteDraft;
 pub use find::{FindInvitation, OpenInvitation};
+pub(crate) use find::{discard, invitation_for, invitations_for};
 
 use crate::account::{AccountLogins, AccountRights, AccountState, ListedAccount};
-use crate::audit::{RecordedRights, RecordedRow, RowState};
+use crate::audit::{Affected, Subject};
 use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::email::EmailAddress;
+use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::id::{AccountId, OrganizationId};
 use crate::port::KeyedDigester;
 use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// Validity of an invitation, in seconds: 72 h.
 pub const INVITATION_SECONDS: i64 = 72 * 3600;
 
 /// Permission to create an account with this address and role, or to replace the secrets of an account, with an
 /// enrolment code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     /// Rights of the future account, with the state [`AccountState::Invited`] and the account's future ID. For a
     /// re-enrolment, the state is [`AccountState::ReEnrolling`], the ID that of the account, and the role has no
@@ -44,25 +49,14 @@ pub struct Invitation {
 }
 
 impl Invitation {
-    /// Computes the MAC of the row at `version`. It covers the enrolment code, so that no code is valid for another
-    /// invitation.
-    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> RowMac {
-        self.with_parts(version, |parts| digester.sign(DigestPurpose::InvitationGrant, parts))
+    /// Returns the value that leads to the invitation of an organization for an address.
+    pub(crate) fn at(email: &EmailAddress, organization: OrganizationId) -> Lookup {
+        Lookup::new(Index::InvitedAddress, format!("{email} {organization}"))
     }
 
-    fn with_parts<T>(&self, version: i64, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let parts: [&[u8]; 9] = [
-            self.grant.account.as_bytes(),
-            self.grant.organization.as_bytes(),
-            self.grant.email.as_str().as_bytes(),
-            self.grant.role.as_str().as_bytes(),
-            self.grant.state.as_str().as_bytes(),
-            self.invited_by.as_ref().map_or(&[], |account| account.as_bytes().as_slice()),
-            self.code.as_bytes(),
-            &self.expires_at.as_millis().to_be_bytes(),
-            &version.to_be_bytes(),
-        ];
-        digest(&parts)
+    /// Returns the value that leads to the invitation with an enrolment code.
+    pub(crate) fn under(code: &Digest) -> Lookup {
+        Lookup::new(Index::EnrolmentCode, code.to_base64())
     }
 
     /// Returns whether it can still be accepted.
@@ -70,7 +64,7 @@ impl Invitation {
         now < self.expires_at
     }
 
-    /// Returns whether it re-enrols an existing account instead of creating one. The MAC covers this.
+    /// Returns whether it re-enrols an existing account instead of creating one.
     pub fn re_enrols(&self) -> bool {
         self.grant.state == AccountState::ReEnrolling
     }
@@ -79,60 +73,39 @@ impl Invitation {
     pub fn enrolled(&self) -> AccountRights {
         AccountRights { state: AccountState::Active, ..self.grant.clone() }
     }
-}
 
-/// A stored invitation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredInvitation {
-    /// The invitation.
-    pub invitation: Invitation,
-    /// MAC of the row. If it does not verify, the row grants nothing.
-    pub digest: RowMac,
-    /// Number of changes of the role. A change names the version that it is based on.
-    pub version: i64,
-}
-
-impl StoredInvitation {
-    /// First version of an invitation.
-    pub const FIRST_VERSION: i64 = 1;
-
-    /// Signs the invitation and returns it as stored at `version`.
-    pub fn sign(invitation: Invitation, version: i64, digester: &dyn KeyedDigester) -> Self {
-        Self { digest: invitation.digest(version, digester), invitation, version }
-    }
-
-    /// Returns the invitation with another role, as stored.
+    /// Returns the invitation with another role.
     #[must_use]
-    pub fn with_role(&self, role: Role, digester: &dyn KeyedDigester) -> Self {
-        let grant = AccountRights { role, ..self.invitation.grant.clone() };
-        Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
-    }
-
-    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
-        self.invitation.with_parts(self.version, is_signed)
-    }
-
-    /// Returns the state of the row, as the audit log records it.
-    pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
-        self.states(digester).current()
-    }
-
-    /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
-        let state = |parts: &[&[u8]]| RowState::of_grant(RecordedRow::Invitation, self.version, parts, digester);
-        self.invitation.with_parts(self.version, state)
+    pub fn with_role(&self, role: Role) -> Self {
+        Self { grant: AccountRights { role, ..self.grant.clone() }, ..self.clone() }
     }
 
     /// Returns the invitation as lists of accounts show it.
     pub fn listed(&self) -> ListedAccount {
         ListedAccount {
-            grant: self.invitation.grant.clone(),
-            created_at: self.invitation.created_at,
+            grant: self.grant.clone(),
+            created_at: self.created_at,
             logins: AccountLogins::default(),
-            invitation_expires_at: Some(self.invitation.expires_at),
+            invitation_expires_at: Some(self.expires_at),
         }
+    }
+}
+
+impl Entity for Invitation {
+    const KIND: Kind = Kind::Invitation;
+
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        // The address of one that re-enrols leads to the account.
+        let address = (!self.re_enrols()).then(|| Self::at(&self.grant.email, self.grant.organization));
+        address.into_iter().chain([Self::under(&self.code)]).collect()
+    }
+
+    fn due_at(&self) -> Option<Timestamp> {
+        Some(self.expires_at)
+    }
+
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Account(AccountId::from_uuid(id)).into()
     }
 }
 

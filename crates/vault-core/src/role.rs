@@ -1,9 +1,11 @@
 //! Roles and their rights.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Role of an account in its organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Role {
     /// May do everything.

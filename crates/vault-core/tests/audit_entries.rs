@@ -280,7 +280,7 @@ fn later_row_state_has_higher_number() {
 fn rows_are_named_after_their_tables() {
     use RecordedRow::*;
     let rows = [Account, Invitation, Integration, Credential, Organization, Namespace, Issuer, Receiver];
-    let tables = ["accounts", "invitations", "entities", "credentials", "entities", "entities", "entities", "entities"];
+    let tables = ["accounts", "entities", "entities", "credentials", "entities", "entities", "entities", "entities"];
     assert_eq!(rows.map(RecordedRow::table), tables);
 }
 

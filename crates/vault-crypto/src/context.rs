@@ -81,6 +81,7 @@ impl Column {
             Self::Entity(Kind::SigningKeys) => "entity/signing_keys",
             Self::Entity(Kind::PublicationChecks) => "entity/publication_checks",
             Self::Entity(Kind::SetAside) => "entity/set_aside",
+            Self::Entity(Kind::Invitation) => "entity/invitation",
         }
     }
 

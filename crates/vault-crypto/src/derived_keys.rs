@@ -27,7 +27,6 @@ impl AuditKeys {
 
 /// Keys derived from a lookup key.
 pub(crate) struct LookUpKeys {
-    address: MacKey,
     attempt_bucket: MacKey,
     network: MacKey,
     idempotent_body: MacKey,
@@ -41,7 +40,6 @@ impl LookUpKeys {
     pub(crate) fn derive(lookup: &SymmetricKey) -> Self {
         let looked_up = |purpose| Label::Digest(purpose).mac_key(lookup);
         Self {
-            address: looked_up(DigestPurpose::Address),
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
@@ -53,7 +51,6 @@ impl LookUpKeys {
     /// Returns the digest of a lookup value.
     pub(crate) fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
-            DigestPurpose::Address => &self.address,
             DigestPurpose::AttemptBucket => &self.attempt_bucket,
             DigestPurpose::Network => &self.network,
             DigestPurpose::IdempotentBody => &self.idempotent_body,

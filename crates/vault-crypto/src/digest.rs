@@ -2,7 +2,7 @@
 
 use crate::instance_keys::InstanceKeyring;
 use crate::mac;
-use crate::purpose_keys::{Term, Terms};
+use crate::purpose_keys::Terms;
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
@@ -31,17 +31,14 @@ impl HmacDigester {
         digest(&term.key)
     }
 
-    /// Returns the digests under all keys: first those under which new rows are stored, then the others.
+    /// Returns the digests under all keys: first that for new rows.
     fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookupDigests {
         if terms.is_one() {
             return digest(&terms.active().key).into();
         }
-        let now = self.clock.now();
-        let current = terms.settled_at(now);
+        let current = terms.settled_at(self.clock.now());
         let others = terms.all().filter(|term| term.id() != current.id());
-        let (others, drained): (Vec<_>, Vec<_>) = others.partition(|term| !term.term.is_drained(now));
-        let digest = |term: &Term<K>| digest(&term.key);
-        LookupDigests::new(digest(current), others.into_iter().map(digest), drained.into_iter().map(digest))
+        LookupDigests::new(digest(&current.key), others.map(|term| digest(&term.key)))
     }
 }
 

@@ -80,7 +80,6 @@ impl EntitySealer for EntityDocuments {
             InstanceRow::PendingSeed { account, pending, .. } => {
                 pending.seed.blob = self.seed(*account, &pending.seed)?
             }
-            InstanceRow::Invitation(_) => {}
         }
         Ok(row)
     }

@@ -46,7 +46,6 @@ pub(crate) struct InstanceKeys {
     /// Seals the documents of entities.
     pub(crate) entity: AeadKey,
     account_grant: MacKey,
-    invitation_grant: MacKey,
     unconfirmed_secrets: MacKey,
     cursor: MacKey,
 }
@@ -63,7 +62,6 @@ impl InstanceKeys {
             seed: Label::Seed.sealing_key(key, id),
             entity: Label::Entity.sealing_key(key, id),
             account_grant: code(DigestPurpose::AccountRights),
-            invitation_grant: code(DigestPurpose::InvitationGrant),
             unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
             cursor: code(DigestPurpose::Cursor),
         }
@@ -120,7 +118,6 @@ impl InstanceKeys {
     pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
         match purpose {
             DigestPurpose::AccountRights => Some(&self.account_grant),
-            DigestPurpose::InvitationGrant => Some(&self.invitation_grant),
             DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,

@@ -44,7 +44,7 @@
 //! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys)?;
 //! let clock = Arc::new(now);
 //! let digest =
-//!     |keyring: &Keyring| keyring.digester(clock.clone()).digest(DigestPurpose::Address, &[b"ada@example.org"]);
+//!     |keyring: &Keyring| keyring.digester(clock.clone()).digest(DigestPurpose::Network, &[b"192.0.2.0/24"]);
 //! assert_eq!(digest(&keyring), digest(&made.keyring));
 //! # Ok(())
 //! # }

@@ -31,8 +31,7 @@ use vault_core::session::SessionClaims;
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 13] = [
-    DigestPurpose::Address,
+const PURPOSES: [DigestPurpose; 12] = [
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
     DigestPurpose::AccountRights,

@@ -249,7 +249,8 @@ async fn rows_deleted_by_the_service_are_no_findings() {
     deployment.clock.advance_seconds(60);
     invite("jane@example.com").await;
     deployment.store.delete_rows(RecordedRow::Invitation);
-    assert_eq!(process.findings().await.len(), 1);
+    let deleted = |finding: &&String| finding.contains("was deleted outside the service");
+    assert_eq!(process.findings().await.iter().filter(deleted).count(), 1);
 
     process.integration(organization, "nightly").await;
     process.operator.change_organization("Acme", OrganizationCommand::Delete).await.unwrap();
@@ -359,23 +360,16 @@ async fn recorded_states_are_not_macs() {
     let (process, organization) = (deployment.start().await, deployment.organization().await);
     process.person(organization, "jane").await;
     process.integration(organization, "nightly").await;
-    process.accounts.invite(&Principal::Operator, organization, "joe@example.com", Role::Viewer).await.unwrap();
     let audit = deployment.store.audit();
     let recorded: Vec<Digest> = audit
         .iter()
         .flat_map(|record| &record.rows)
         .filter_map(|(_, state)| if let RowState::Grants { digest, .. } = state { Some(*digest) } else { None })
         .collect();
-    assert_eq!(recorded.len(), 2, "one of each kind");
-    for part in [InstancePart::Accounts, InstancePart::Invitations] {
-        for row in deployment.store.instance_rows(part) {
-            let code = match row {
-                InstanceRow::Account { code, .. } => code,
-                InstanceRow::Invitation(stored) => stored.digest,
-                other => panic!("another kind of row: {other:?}"),
-            };
-            assert!(!recorded.contains(&code.code), "{part:?}");
-        }
+    assert_eq!(recorded.len(), 1);
+    for row in deployment.store.instance_rows(InstancePart::Accounts) {
+        let InstanceRow::Account { code, .. } = row else { panic!("another kind of row: {row:?}") };
+        assert!(!recorded.contains(&code.code));
     }
 }
 
@@ -624,7 +618,7 @@ async fn lookups_succeed_under_next_key() {
         let mut rows = 0;
         let destroyed = running.keys.destroy_replaced(&mut |seen| rows = seen).await.unwrap();
         assert!(destroyed.iter().any(|term| term.purpose == KeyPurpose::Lookup), "{destroyed:?}");
-        assert!(rows >= 10, "each row was looked at: {rows}");
+        assert!(rows >= 5, "each credential was looked at: {rows}");
         for process in [&running, &unaware, &deployment.start().await] {
             process.digester.reload_keys().await.unwrap();
             process.passes(&deployment, &person).await;

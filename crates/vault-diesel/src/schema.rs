@@ -15,7 +15,7 @@ diesel::table! {
 
 diesel::table! {
     directory (address) {
-        address -> Binary,
+        address -> Text,
         organization_id -> crate::stored::Id,
         account_id -> crate::stored::Id,
     }
@@ -130,14 +130,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    invited_addresses (address, organization_id) {
-        address -> Binary,
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
     recovery_codes (organization_id, account_id, code) {
         organization_id -> crate::stored::Id,
         account_id -> crate::stored::Id,
@@ -155,31 +147,6 @@ diesel::table! {
         network -> Text,
         client -> Nullable<Text>,
         last_used_at -> Nullable<BigInt>,
-    }
-}
-
-diesel::table! {
-    invitations (organization_id, account_id) {
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
-        email -> Text,
-        role -> Text,
-        code -> Binary,
-        digest -> Binary,
-        version -> BigInt,
-        created_at -> BigInt,
-        expires_at -> BigInt,
-        state -> Nullable<Text>,
-        invited_by -> Nullable<crate::stored::Id>,
-        digest_key_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
-    enrolment_codes (code) {
-        code -> Binary,
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
     }
 }
 
@@ -473,11 +440,10 @@ diesel::allow_tables_to_appear_in_same_query!(
     organization_keys,
     accounts,
     account_logins,
-    sessions,
-    invitations,
-    invited_addresses,
-    enrolment_codes
+    sessions
 );
+diesel::allow_tables_to_appear_in_same_query!(accounts, entities);
+diesel::allow_tables_to_appear_in_same_query!(account_logins, entities);
 diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, lookups);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);

@@ -85,7 +85,7 @@ async fn attempt(
     now: Timestamp,
 ) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
-    let reserve = ReserveAttempt { address: address(number).into(), decoy: 7, network: NETWORK };
+    let reserve = ReserveAttempt { address: address(number), decoy: 7, network: NETWORK };
     match world.running_at(now, store, Principal::Operator, reserve).await.unwrap() {
         Reservation::Account(reserved) => {
             let finish = world.refusal(reserved.signed, presented);
@@ -124,9 +124,12 @@ async fn refused_logins_execute_equal_statements() {
     for _ in 0..FREE_ATTEMPTS {
         attempt(&store, &world, waiting, wrong(), now).await;
     }
-    scratch.bare().execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-15@example.com'", []).unwrap();
+    scratch
+        .bare()
+        .execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-00000015@example.com'", [])
+        .unwrap();
     let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = zeroblob(16), \
-        password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-16@example.com'";
+        password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-00000016@example.com'";
     assert_eq!(scratch.bare().execute(without_secrets, []).unwrap(), 1);
     // The connections have then prepared everything that they prepare once.
     attempt(&store, &world, 99, wrong(), now).await;

@@ -13,7 +13,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 16] = [
+const SHARED: [&str; 14] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -21,11 +21,9 @@ const SHARED: [&str; 16] = [
     "decoy_accounts",
     "decoys",
     "directory",
-    "enrolment_codes",
     "event_position",
     "global_lookups",
     "instance",
-    "invited_addresses",
     "issuers",
     "known_networks",
     "organizations",
@@ -36,12 +34,11 @@ const SHARED: [&str; 16] = [
 const ID_FIRST: [&str; 2] = ["sqlite_autoindex_credential_secrets_1", "credential_secrets_pkey"];
 
 /// Indexes by which maintenance finds expired rows of all organizations.
-const MAINTENANCE: [&str; 11] = [
+const MAINTENANCE: [&str; 10] = [
     "account_notices_age",
     "activations_expiry",
     "attempt_classes_age",
     "idempotency_keys_age",
-    "invitations_expiry",
     "pending_seeds_expiry",
     "sessions_expiry",
     "credential_secrets_by_end",

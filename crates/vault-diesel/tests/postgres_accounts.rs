@@ -8,7 +8,7 @@ use futures_util::future::{BoxFuture, join, join_all};
 use std::sync::{Arc, LazyLock};
 use support::NOW;
 use support::postgres::{client, patient_store, query, store, wait_for_waiting};
-use support::world::{PASSWORD, RECOVERY_CODE, World, address, bytes, row_code};
+use support::world::{PASSWORD, RECOVERY_CODE, World, address, bytes, digest, row_code};
 use vault_core::account::{
     AccountChange, AccountKey, AccountRights, AccountState, ChangeAccount, FindAccount, FoundAccount, SignedAccount,
 };
@@ -174,10 +174,10 @@ async fn enrolment_is_confirmed_once_on_two_servers() {
             role: Role::Viewer,
             state: AccountState::Invited,
         };
-        let code = address(unique);
+        let code = digest(unique);
         let expires_at = NOW.plus_seconds(60);
         let invitation = Invitation { grant, invited_by: None, code, created_at: NOW, expires_at };
-        let invite = CreateInvitation { invitation: invitation.clone(), address: address(unique).into() };
+        let invite = CreateInvitation(invitation.clone());
         world.operate(&here, &Principal::Operator, invite).await.unwrap().unwrap();
         let (organization, account) = (world.organization, invitation.grant.account);
         let seed = SeedId::from_bytes(bytes(unique));
@@ -193,7 +193,6 @@ async fn enrolment_is_confirmed_once_on_two_servers() {
             let command = ConfirmEnrolment {
                 signed: SignedAccount::new(invitation.enrolled(), PASSWORD, seed),
                 account_version: None,
-                address: address(unique).into(),
                 code,
                 version: 1,
                 draft: row_code(1),
@@ -252,7 +251,7 @@ async fn locking_attempt_does_not_wait_for_account_lock() {
         holding.query("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", &[target.account.as_uuid()]).await.unwrap();
     assert_eq!(held.len(), 1);
     let network = Digest::from_bytes([9; 32]);
-    let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network };
+    let attempt = ReserveAttempt { address: address(number), decoy: 7, network };
     let reserved = world.operate(&here, &Principal::Operator, attempt).await.unwrap();
     let Reservation::Account(reserved) = reserved else { panic!("it is free") };
     assert_eq!(reserved.attempts, CLOSING_ATTEMPTS);
@@ -307,7 +306,7 @@ async fn attempts_and_account_changes_do_not_deadlock() {
         let known = Digest::from_bytes([3; 32]);
         let strange = Digest::from_bytes([9; 32]);
         let attempt = async |store: &Arc<PostgresStore>, network| {
-            let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network };
+            let attempt = ReserveAttempt { address: address(number), decoy: 7, network };
             let reserved = world.operate(store, &Principal::Operator, attempt).await.unwrap();
             if let Reservation::Account(reserved) = reserved {
                 let presented = VerifiedFactors::WrongPassword { recovery_code: None };
@@ -347,7 +346,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
         let (one, two) = (&world.member(&here, Role::Admin).await, &world.member(&here, Role::Admin).await);
         let target = &world.member(&here, Role::Viewer).await;
         let (by_one, by_two) = (&Principal::Session(one.clone()), &Principal::Session(two.clone()));
-        let code = address(world.next());
+        let code = digest(world.next());
         let first = re_enrolment(&here, world, target, 1, code).await;
         world.operate(&here, by_one, first.clone()).await.unwrap();
         let seed = SealedSeed { id: SeedId::from_bytes(bytes(world.next())), blob: Blob::from_bytes(vec![2; 66]) };
@@ -371,7 +370,6 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 let confirmation = ConfirmEnrolment {
                     signed: waiting.re_enrolled(PASSWORD, seed.id),
                     account_version: Some(waiting.version),
-                    address: address(world.next()).into(),
                     code,
                     version: 1,
                     draft: row_code(1),
@@ -388,7 +386,7 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 (by_one, two, 1),
                 (by_two, one, 1),
             ] {
-                let again = re_enrolment(&here, world, whom, version, address(world.next())).await;
+                let again = re_enrolment(&here, world, whom, version, digest(world.next())).await;
                 let again = world.running(server, by.clone(), again);
                 let counts = whom.account == target.account;
                 operations.push(async move { decided(again.await) && counts }.boxed());

@@ -29,12 +29,7 @@ static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::defa
 static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mutex::default);
 
 /// Tables that are read before the organization is known, and the column by which they are distributed.
-const LOOKUPS: [(&str, &str); 4] = [
-    ("directory", "address"),
-    ("enrolment_codes", "code"),
-    ("global_lookups", "value"),
-    ("invited_addresses", "address"),
-];
+const LOOKUPS: [(&str, &str); 2] = [("directory", "address"), ("global_lookups", "value")];
 
 fn note() -> Option<Box<dyn Instrumentation>> {
     let mut written = BTreeSet::new();
@@ -228,7 +223,7 @@ async fn tenant_statements_filter_by_organization() {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
         // A row that is searched for before its organization is known has a lookup row, which is written together with
         // it.
-        let led_to = ["accounts", "entities", "invitations", "organizations"].iter().any(|of| tables.contains(*of));
+        let led_to = ["accounts", "entities", "organizations"].iter().any(|of| tables.contains(*of));
         let lookups = led_to && elsewhere.iter().all(|table| lookup(table).is_some());
         // A login records its network once a day.
         let login = tables.contains("sessions") && elsewhere == ["known_networks"];

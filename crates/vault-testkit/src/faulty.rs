@@ -176,9 +176,6 @@ ports! {
         recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
         existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;
     }
-    InstanceKeyRotation {
-        rekey_lookups(rows: Vec<LookupMove>) -> usize;
-    }
     KeyRepository {
         instance() -> Option<InstanceRecord>;
         create_instance(command: CreateInstance) -> bool;

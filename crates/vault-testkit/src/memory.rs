@@ -4,9 +4,9 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
+mod draft;
 mod inspection;
 mod instance_rotation;
-mod invitation;
 mod key;
 mod login;
 mod maintenance;
@@ -17,7 +17,7 @@ mod row;
 mod rows;
 mod session;
 
-use self::row::{AccountRow, CheckRow, CredentialRow, IdempotencyRow, InvitationRow, SessionRow};
+use self::row::{AccountRow, CheckRow, CredentialRow, IdempotencyRow, SessionRow};
 use crate::clock::lock;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
@@ -28,15 +28,15 @@ use vault_core::account::SignedAccount;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CheckRound, CredentialUse};
-use vault_core::digest::{Digest, LookupDigests};
-use vault_core::entity::Index;
+use vault_core::email::EmailAddress;
+use vault_core::entity::{EntityKey, Index};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, OrganizationId, SessionId,
 };
-use vault_core::invitation::Invitation;
+use vault_core::invitation::EnrolmentDraft;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{EntityRow, StoreError, StoredCredential};
+use vault_core::port::{AccountPlace, EntityRow, StoreError, StoredCredential};
 use vault_core::principal::Principal;
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
 use vault_core::sealed::{InstanceRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed};
@@ -90,10 +90,9 @@ struct State {
     restore_epoch: u64,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
-    /// Lookup digests by which accounts are found.
-    addresses: BTreeMap<AccountId, Vec<Digest>>,
-    invitations: BTreeMap<AccountId, InvitationRow>,
-    invited_addresses: BTreeMap<AccountId, Vec<Digest>>,
+    /// Addresses by which accounts are found.
+    addresses: BTreeMap<EmailAddress, AccountId>,
+    drafts: BTreeMap<AccountPlace, EnrolmentDraft>,
     hourly: HashMap<(OrganizationId, String), HourlyLimit>,
     uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
     checks: BTreeMap<(OrganizationId, CredentialId), CheckRow>,
@@ -212,11 +211,10 @@ impl MemoryStore {
     /// Returns the kinds of rows that remain of an organization, except the audit log.
     pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
         let state = &lock(&self.inner).state;
-        let mut invitations = state.invitations.values().map(|row| row.stored.invitation.grant.organization);
         let kinds = [
             ("organization keys", state.organization_keys.contains_key(&organization)),
             ("accounts", state.accounts.values().any(|row| row.signed.grant.organization == organization)),
-            ("invitations", invitations.any(|of| of == organization)),
+            ("drafts", state.drafts.keys().any(|(of, _)| *of == organization)),
             ("hourly counts", state.hourly.keys().any(|(of, _)| *of == organization)),
             ("uses", state.uses.keys().any(|(of, _)| *of == organization)),
             ("checks", state.checks.keys().any(|(of, _)| *of == organization)),
@@ -257,13 +255,6 @@ impl MemoryStore {
         state.accounts.get_mut(&account).map(|row| change(&mut row.password, &mut row.seed)).is_some()
     }
 
-    /// Changes the rights in an invitation's row without its MAC, as an attacker with write access to the database
-    /// might. Returns `false` if the invitation does not exist.
-    pub fn tamper_with_invitation(&self, account: AccountId, change: impl FnOnce(&mut Invitation)) -> bool {
-        let state = &mut lock(&self.inner).state;
-        state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
-    }
-
     /// Changes the row of an integration, as an attacker with write access to the database might. Returns `false` if the
     /// integration does not exist.
     pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut EntityRow)) -> bool {
@@ -284,14 +275,14 @@ impl MemoryStore {
         let state = &mut lock(&self.inner).state;
         match row {
             RecordedRow::Account => state.accounts.clear(),
-            RecordedRow::Invitation => state.invitations.clear(),
             RecordedRow::Credential => state.credentials.clear(),
             RecordedRow::Organization
             | RecordedRow::Integration
             | RecordedRow::Namespace
             | RecordedRow::Receiver
             | RecordedRow::Issuer
-            | RecordedRow::SigningKeys => {
+            | RecordedRow::SigningKeys
+            | RecordedRow::Invitation => {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
         }
@@ -366,31 +357,22 @@ impl MemoryStore {
     }
 }
 
-/// Returns whether one of the `sought` digests finds a row stored under the `entered` ones.
-fn leads(sought: &LookupDigests, entered: &[Digest]) -> bool {
-    sought.all().iter().any(|digest| entered.contains(digest))
-}
-
 impl State {
     fn organization_is_active(&self, id: OrganizationId) -> bool {
         let active = OrganizationState::Active.as_str().to_owned();
         self.lookups.contains_key(&(id, Index::OrganizationState.as_str(), active))
     }
 
-    fn account_by_address(&self, address: &LookupDigests) -> Option<AccountId> {
-        let mut own = self.addresses.iter().filter(|(account, _)| self.accounts.contains_key(account));
-        own.find(|(_, digests)| leads(address, digests)).map(|(account, _)| *account)
+    fn account_by_address(&self, address: &EmailAddress) -> Option<AccountId> {
+        self.addresses.get(address).copied().filter(|account| self.accounts.contains_key(account))
     }
 
-    /// Returns the invitation of an address in an organization.
-    fn invitation_by_address(&self, address: &LookupDigests, organization: OrganizationId) -> Option<&InvitationRow> {
-        let own = |row: &&InvitationRow| {
-            let invitation = &row.stored.invitation;
-            invitation.grant.organization == organization && !invitation.re_enrols()
-        };
-        let digests = |row: &InvitationRow| self.invited_addresses.get(&row.stored.invitation.grant.account);
-        let is_wanted = |row: &&InvitationRow| digests(row).is_some_and(|digests| leads(address, digests));
-        self.invitations.values().filter(own).find(is_wanted)
+    /// Removes an entity with the values that lead to it. Returns `false` if it does not exist.
+    fn remove_entity(&mut self, key: EntityKey) -> bool {
+        let (names, place) = (Index::names_of(key.kind), (key.organization, key.id));
+        self.lookups.retain(|(of, name, _), id| (*of, *id) != place || !names.contains(name));
+        self.global_lookups.retain(|(name, _), leads| *leads != place || !names.contains(name));
+        self.entities.remove(&key.order()).is_some()
     }
 
     fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {

@@ -306,7 +306,7 @@ async fn rotate_instance(vault: &OpenVault, output: Output) -> Result<(), Failur
     }
     Err(Failure::new(
         "the vault has damaged rows, so its old instance key was kept. The log names the rows: restore these rows, or reset or delete the \
-         accounts, invitations and integrations, then run the command again",
+         accounts and integrations (invitations expire after 72 hours), then run the command again",
     ))
 }
 

@@ -5,7 +5,7 @@ use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow
 use crate::digest::Digest;
 use crate::error::Refusal;
 use crate::id::OrganizationId;
-use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
+use crate::invitation::{INVITATION_SECONDS, Invitation, discard};
 use crate::notice::NoticeCode;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::principal::Principal;
@@ -84,12 +84,11 @@ impl Operation for ChangeAccount {
             }
             AccountChange::ReEnrol(code) => {
                 let invitation = self.re_enrolment(unit, *code);
-                until = Some(invitation.invitation.expires_at);
+                until = Some(invitation.expires_at);
                 rows.erase_secrets(place, now).await?;
-                if let Some(earlier) = rows.invitation(place).await? {
-                    rows.remove_invitation(&earlier).await?;
-                }
-                rows.insert_invitation(&invitation).await?;
+                discard(unit, place).await?;
+                // Later re-enrolments have higher versions, so that the check finds one that was put back.
+                unit.insert_as(organization, *account.as_uuid(), after.version, &invitation).await?;
                 rows.reset_buckets(place).await?;
                 rows.leave_notice(place, NoticeCode::ReEnrolled, now).await?;
                 for admin in &others {
@@ -98,7 +97,6 @@ impl Operation for ChangeAccount {
                 }
                 let changes = changes(&before.grant, &after.grant);
                 let left = subject.left(RecordedRow::Account, sign_account(unit, after).await?);
-                let left = left.and(RecordedRow::Invitation, invitation.state(unit.digester()));
                 (AuditAction::AccountReEnrolled, left.changing(changes))
             }
             AccountChange::Unlock => {
@@ -106,9 +104,7 @@ impl Operation for ChangeAccount {
                 (AuditAction::AccountUnlocked, subject.into())
             }
             AccountChange::Delete => {
-                if let Some(invitation) = rows.invitation(place).await? {
-                    rows.remove_invitation(&invitation).await?;
-                }
+                discard(unit, place).await?;
                 rows.remove_account(place).await?;
                 let left = subject.left(RecordedRow::Account, RowState::Gone);
                 (AuditAction::AccountDeleted, left.and(RecordedRow::Invitation, RowState::Gone))
@@ -140,13 +136,12 @@ impl ChangeAccount {
         }
     }
 
-    fn re_enrolment(&self, unit: &Unit<'_>, code: Digest) -> StoredInvitation {
+    fn re_enrolment(&self, unit: &Unit<'_>, code: Digest) -> Invitation {
         let (created_at, invited_by) = (unit.now(), unit.principal().account());
-        // The state re-enrolling whatever the account's state is, so that the MAC never matches an ordinary invitation.
+        // The state re-enrolling whatever the account's state is, so that it never creates an account.
         let grant = AccountRights { state: AccountState::ReEnrolling, ..self.after.grant.clone() };
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
-        let invitation = Invitation { grant, invited_by, code, created_at, expires_at };
-        StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, unit.digester())
+        Invitation { grant, invited_by, code, created_at, expires_at }
     }
 }
 

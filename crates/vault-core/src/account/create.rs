@@ -2,9 +2,10 @@
 
 use super::{ACCOUNT_LIMIT_REACHED, MAX_ACCOUNTS, SignedAccount};
 use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
-use crate::digest::{Digest, LookupDigests, RowMac};
+use crate::digest::{Digest, RowMac};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
+use crate::invitation::{discard, invitation_for};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::passcode::TimeStep;
 use crate::sealed::{Blob, SealedPassword, SealedSeed};
@@ -21,8 +22,6 @@ use crate::time::Timestamp;
 pub struct CreateAccount {
     /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// Lookup digests of its address.
-    pub address: LookupDigests,
     /// The sealed password.
     pub password: SealedPassword,
     /// The sealed TOTP secret.
@@ -67,17 +66,17 @@ impl Operation for CreateAccount {
         if !unit.principal().reaches(organization) || unit.organization(organization).await?.is_none() {
             return Err(Refusal::NoOrganization.into());
         }
-        let invited = rows.invitation_of(&self.address, organization).await?;
-        if invited.as_ref().is_some_and(|invited| invited.invitation.is_open(unit.now())) {
+        let invited = invitation_for(unit, &grant.email, organization).await?;
+        if invited.as_ref().is_some_and(|invited| invited.is_open(unit.now())) {
             return Err(Refusal::AddressTaken.into());
         }
         require_room(unit, organization).await?;
         unit.require_current([&self.password.blob, &self.seed.blob].into_iter().filter_map(Blob::key)).await?;
-        if !rows.enter_address(&self.address, place).await? {
+        if !rows.enter_address(&grant.email, place).await? {
             return Err(Refusal::AddressTaken.into());
         }
         if let Some(expired) = invited {
-            rows.remove_invitation(&expired).await?;
+            discard(unit, (organization, expired.grant.account)).await?;
         }
         let digest = self.signed.digest(unit.digester());
         unit.require_active_key(digest.key).await?;

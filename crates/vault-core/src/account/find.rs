@@ -1,20 +1,20 @@
 //! Finding and listing accounts and invitations.
 
 use super::{Account, ListedAccount};
-use crate::digest::LookupDigests;
+use crate::email::EmailAddress;
+use crate::entity::{EntityKey, Kind};
 use crate::id::{AccountId, OrganizationId};
-use crate::invitation::StoredInvitation;
+use crate::invitation::{Invitation, invitation_for, invitations_for};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AccountPlace;
 use crate::principal::{Denial, Principal, Scope};
-use futures_util::try_join;
 use std::cmp::Reverse;
 
 /// Lookup key of an account or an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// Lookup digests of its address.
-    Address(LookupDigests),
+    /// Its address.
+    Address(EmailAddress),
     /// Its ID within an organization.
     Id(OrganizationId, AccountId),
 }
@@ -25,7 +25,7 @@ pub enum FoundAccount {
     /// An account.
     Account(Box<Account>),
     /// An invitation.
-    Invitation(Box<StoredInvitation>),
+    Invitation(Box<Invitation>),
     /// Number of organizations with an invitation, if there is no account.
     Invitations(usize),
 }
@@ -74,14 +74,20 @@ impl Operation for FindAccount {
                 found(unit, (*organization, *account)).await
             }
             AccountKey::Id(..) => Ok(None),
-            AccountKey::Address(address) => {
-                if let Some(place) = unit.rows().account_of(address).await?
+            AccountKey::Address(email) => {
+                if let Some(place) = unit.rows().account_of(email).await?
                     && sees(place.0)
                 {
                     return found(unit, place).await;
                 }
-                let invited = unit.rows().invitations_of(address).await?;
-                let invited: Vec<_> = invited.into_iter().filter(|(organization, _)| sees(*organization)).collect();
+                if let Some(organization) = confined {
+                    let invited = match sees(organization) {
+                        true => invitation_for(unit, email, organization).await?,
+                        false => None,
+                    };
+                    return Ok(invited.map(|invited| FoundAccount::Invitation(Box::new(invited.into_value()))));
+                }
+                let invited = invitations_for(unit, email).await?;
                 match invited[..] {
                     [] => Ok(None),
                     [place] => found(unit, place).await,
@@ -93,11 +99,15 @@ impl Operation for FindAccount {
 }
 
 /// Returns the account or the invitation with these IDs.
-async fn found(unit: &Unit<'_>, place: AccountPlace) -> Result<Option<FoundAccount>, Failure> {
-    let rows = unit.rows();
-    let (account, invitation) = try_join!(rows.found_account(place, unit.now()), rows.invitation(place))?;
-    let account = account.map(|account| FoundAccount::Account(Box::new(account)));
-    Ok(account.or_else(|| invitation.map(|stored| FoundAccount::Invitation(Box::new(stored)))))
+async fn found(
+    unit: &Unit<'_>,
+    place @ (organization, account): AccountPlace,
+) -> Result<Option<FoundAccount>, Failure> {
+    if let Some(account) = unit.rows().found_account(place, unit.now()).await? {
+        return Ok(Some(FoundAccount::Account(Box::new(account))));
+    }
+    let invited = unit.find::<Invitation>(organization, *account.as_uuid()).await?;
+    Ok(invited.map(|invited| FoundAccount::Invitation(Box::new(invited.into_value()))))
 }
 
 /// Reads a page of accounts and open invitations, ordered by organization and within it newest first.
@@ -125,15 +135,39 @@ impl Operation for ListAccounts {
         if confined.is_some_and(|organization| !unit.principal().reaches(organization)) {
             return Err(Denial::InsufficientRole.into());
         }
-        let (rows, now) = (unit.rows(), unit.now());
-        let (accounts, invitations) = try_join!(
-            rows.listed_accounts(confined, self.after, self.limit, now),
-            rows.listed_invitations(confined, self.after, self.limit, now),
-        )?;
-        let invitations = invitations.iter().map(StoredInvitation::listed);
-        let mut listed: Vec<_> = accounts.iter().map(Account::listed).chain(invitations).collect();
+        let accounts = unit.rows().listed_accounts(confined, self.after, self.limit, unit.now()).await?;
+        let mut listed: Vec<_> = accounts.iter().map(Account::listed).collect();
+        listed.extend(self.invitations(unit, confined).await?);
         listed.sort_by_key(|listed| (listed.grant.organization, Reverse(listed.grant.account)));
         listed.truncate(self.limit);
+        Ok(listed)
+    }
+}
+
+impl ListAccounts {
+    /// Reads as many open invitations that create an account.
+    async fn invitations(&self, unit: &Unit<'_>, of: Option<OrganizationId>) -> Result<Vec<ListedAccount>, Failure> {
+        let mut listed = Vec::new();
+        let mut after = self.after.map(|(organization, account)| (organization, *account.as_uuid()));
+        while listed.len() < self.limit {
+            let wanted = self.limit - listed.len();
+            let rows = unit.rows().newest_entities(Kind::Invitation, of, after, wanted).await?;
+            let is_last = rows.len() < wanted;
+            for row in rows {
+                let EntityKey { organization, id, .. } = row.key;
+                after = Some((organization, id));
+                // One that has expired need not be opened.
+                if row.due_at.is_some_and(|until| unit.now() < until)
+                    && let Some(invitation) = unit.open_or_report::<Invitation>(&row)?
+                    && !invitation.re_enrols()
+                {
+                    listed.push(invitation.listed());
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
         Ok(listed)
     }
 }

@@ -1,10 +1,11 @@
 //! Confirmation of an enrolment.
 
-use super::StoredInvitation;
 use super::find::open;
+use super::{Invitation, discard};
 use crate::account::{NewAccount, SignedAccount, sign_account};
 use crate::audit::{Actor, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
-use crate::digest::{Digest, LookupDigests, RowMac};
+use crate::digest::{Digest, RowMac};
+use crate::entity::Opened;
 use crate::error::Refusal;
 use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
@@ -26,8 +27,6 @@ pub struct ConfirmEnrolment {
     pub signed: SignedAccount,
     /// Version of the re-enrolled account as read, which must be unchanged. `None` if an account is created.
     pub account_version: Option<i64>,
-    /// Lookup digests of the address.
-    pub address: LookupDigests,
     /// Digest of the enrolment code, which the invitation must still have.
     pub code: Digest,
     /// Version of the invitation as read, which must be unchanged.
@@ -51,22 +50,23 @@ impl Operation for ConfirmEnrolment {
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let (rows, now, Self { signed, step, .. }) = (unit.rows(), unit.now(), self);
         let place @ (organization, account) = (signed.grant.organization, signed.grant.account);
-        rows.lock(organization).await?;
         let re_enrols = self.account_version.is_some();
         let current = match re_enrols {
             true => rows.account(place).await?.map(|(current, _)| current.version),
-            false => None,
+            false => {
+                rows.lock(organization).await?;
+                None
+            }
         };
-        let stored = open(unit, place, &self.code).await?;
-        let as_read =
-            |stored: &StoredInvitation| stored.version == self.version && stored.invitation.re_enrols() == re_enrols;
-        let stored = stored.filter(|stored| as_read(stored) && current == self.account_version);
-        let draft = rows.draft(place).await?.filter(|draft| draft.digest == self.draft);
-        let (Some(stored), Some(draft)) = (stored, draft) else { return Err(Refusal::Contended.into()) };
-        if !re_enrols && !rows.enter_address(&self.address, place).await? {
+        let invitation = open(unit, place, &self.code).await?;
+        let as_read = |found: &Opened<Invitation>| found.version() == self.version && found.re_enrols() == re_enrols;
+        let is_as_read = invitation.as_ref().is_some_and(as_read) && current == self.account_version;
+        let draft = rows.draft(place).await?.filter(|draft| is_as_read && draft.digest == self.draft);
+        let Some(draft) = draft else { return Err(Refusal::Contended.into()) };
+        if !re_enrols && !rows.enter_address(&signed.grant.email, place).await? {
             return Err(Refusal::AddressInUse.into());
         }
-        rows.remove_invitation(&stored).await?;
+        discard(unit, place).await?;
         // An existing account keeps its role.
         let mut role = None;
         let state = if re_enrols {

@@ -1,17 +1,24 @@
-//! The invitation of an enrolment code.
+//! Invitations as they are found by their code or address.
 
-use super::{EnrolmentDraft, StoredInvitation};
+use super::{EnrolmentDraft, Invitation};
 use crate::account::SignedAccount;
 use crate::digest::{Digest, RowMac};
-use crate::id::OrganizationId;
+use crate::email::EmailAddress;
+use crate::entity::{EntityKey, Index, Kind, OF_INSTANCE, Opened};
+use crate::id::{AccountId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::organization::OrganizationState;
+use crate::port::{AccountPlace, LookupRow};
+use uuid::Uuid;
+
+/// Number of rows per read of [`invitations_for`].
+const STEP: usize = 100;
 
 /// An invitation that can be accepted now, as found by its code.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpenInvitation {
     /// The invitation.
-    pub stored: StoredInvitation,
+    pub invitation: Opened<Invitation>,
     /// Account that created the invitation, if it still exists, and the MAC of its row.
     pub invited_by: Option<(SignedAccount, RowMac)>,
     /// The newest draft, if any.
@@ -33,34 +40,73 @@ impl Operation for FindInvitation {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<OpenInvitation>, Failure> {
-        let rows = unit.rows();
-        let Some(stored) = rows.invitation_by_code(&self.0).await? else { return Ok(None) };
-        let place @ (organization, _) = (stored.invitation.grant.organization, stored.invitation.grant.account);
-        if open(unit, place, &self.0).await?.is_none() {
-            return Ok(None);
-        }
+        let (rows, code) = (unit.rows(), Invitation::under(&self.0));
+        let Some((organization, id)) = rows.find_anywhere(code.index, &code.value).await? else { return Ok(None) };
+        let place = (organization, AccountId::from_uuid(id));
+        let Some(invitation) = open(unit, place, &self.0).await? else { return Ok(None) };
         let draft = rows.draft(place).await?;
-        let account = match stored.invitation.re_enrols() {
+        let account = match invitation.re_enrols() {
             true => rows.account(place).await?,
             false => None,
         };
-        let invited_by = match stored.invitation.invited_by {
+        let invited_by = match invitation.invited_by {
             Some(inviter) => rows.account((organization, inviter)).await?,
             None => None,
         };
-        Ok(Some(OpenInvitation { stored, invited_by, draft, account }))
+        Ok(Some(OpenInvitation { invitation, invited_by, draft, account }))
     }
 }
 
 /// Returns an invitation, if this code can accept it now.
 pub(super) async fn open(
     unit: &Unit<'_>,
-    place: crate::port::AccountPlace,
+    (organization, account): AccountPlace,
     code: &Digest,
-) -> Result<Option<StoredInvitation>, Failure> {
-    if unit.rows().organization_state(place.0).await? != Some(OrganizationState::Active) {
+) -> Result<Option<Opened<Invitation>>, Failure> {
+    if unit.rows().organization_state(organization).await? != Some(OrganizationState::Active) {
         return Ok(None);
     }
-    let stored = unit.rows().invitation(place).await?;
-    Ok(stored.filter(|stored| stored.invitation.code == *code && stored.invitation.is_open(unit.now())))
+    let found = unit.find::<Invitation>(organization, *account.as_uuid()).await?;
+    Ok(found.filter(|found| found.code == *code && found.is_open(unit.now())))
+}
+
+/// Returns the invitation of an organization for an address, also if it has expired.
+pub(crate) async fn invitation_for(
+    unit: &Unit<'_>,
+    email: &EmailAddress,
+    organization: OrganizationId,
+) -> Result<Option<Opened<Invitation>>, Failure> {
+    let address = Invitation::at(email, organization);
+    let Some((of, id)) = unit.rows().find_anywhere(address.index, &address.value).await? else { return Ok(None) };
+    let found = unit.find::<Invitation>(of, id).await?;
+    Ok(found.filter(|found| found.lookups().contains(&address)))
+}
+
+/// Returns the invitations for an address in all organizations.
+pub(crate) async fn invitations_for(unit: &Unit<'_>, email: &EmailAddress) -> Result<Vec<AccountPlace>, Failure> {
+    let (index, start) = (Index::InvitedAddress.as_str(), format!("{email} "));
+    let mut after =
+        LookupRow { organization: OF_INSTANCE, index: index.to_owned(), value: start.clone(), id: Uuid::nil() };
+    let mut places = Vec::new();
+    loop {
+        let rows = unit.rows().global_lookups_after(Some(after.clone()), STEP).await?;
+        let is_last = rows.len() < STEP;
+        for row in rows {
+            if row.index != index || !row.value.starts_with(&start) {
+                return Ok(places);
+            }
+            places.push((row.organization, AccountId::from_uuid(row.id)));
+            after = row;
+        }
+        if is_last {
+            return Ok(places);
+        }
+    }
+}
+
+/// Removes an invitation, which need not open, with its draft. Returns `false` if there is none. The caller records it.
+pub(crate) async fn discard(unit: &Unit<'_>, place @ (organization, account): AccountPlace) -> Result<bool, Failure> {
+    unit.rows().remove_draft(place).await?;
+    let key = EntityKey { organization, kind: Kind::Invitation, id: *account.as_uuid() };
+    Ok(unit.rows().remove_entity(key).await?)
 }

@@ -3,7 +3,8 @@
 
 use super::Reservation;
 use crate::account::AccountState;
-use crate::digest::{Digest, LookupDigests};
+use crate::digest::Digest;
+use crate::email::EmailAddress;
 use crate::id::OrganizationId;
 use crate::lockout::AttemptDecision;
 use crate::operation::{Access, Failure, Operation, Unit};
@@ -12,8 +13,8 @@ use crate::organization::OrganizationState;
 /// Reserves one attempt according to [`lockout`](crate::lockout). It is counted and committed before any hashing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReserveAttempt {
-    /// Lookup digests of the address.
-    pub address: LookupDigests,
+    /// The address.
+    pub address: EmailAddress,
     /// Decoy row of the address, less than [`DECOYS`](crate::lockout::DECOYS).
     pub decoy: u16,
     /// Digest of the network.

@@ -8,6 +8,7 @@ use crate::federation::{PublicationChecks, SigningKeys};
 use crate::id::OrganizationId;
 use crate::identity::{Issuer, IssuerKeySet};
 use crate::integration::Integration;
+use crate::invitation::Invitation;
 use crate::namespace::{Namespace, NamespaceState};
 use crate::organization::Organization;
 use crate::port::{EntityRow, LookupRow};
@@ -81,6 +82,7 @@ impl Operation for InspectEntity {
             Kind::SigningKeys => inspect::<SigningKeys>(unit, &row).await,
             Kind::PublicationChecks => inspect::<PublicationChecks>(unit, &row).await,
             Kind::SetAside => inspect::<SetAsides>(unit, &row).await,
+            Kind::Invitation => inspect::<Invitation>(unit, &row).await,
         };
         match inspected {
             Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
@@ -140,6 +142,7 @@ impl Operation for InspectLookups {
                     Kind::SigningKeys => lists::<SigningKeys>(unit, index, &row).await?,
                     Kind::PublicationChecks => lists::<PublicationChecks>(unit, index, &row).await?,
                     Kind::SetAside => lists::<SetAsides>(unit, index, &row).await?,
+                    Kind::Invitation => lists::<Invitation>(unit, index, &row).await?,
                 },
                 Err(_) => false,
             };

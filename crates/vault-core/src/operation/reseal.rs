@@ -4,7 +4,7 @@ use super::{Access, Failure, Operation, Unit};
 use crate::digest::RowMac;
 use crate::entity::EntityKey;
 use crate::id::OrganizationId;
-use crate::invitation::{EnrolmentDraft, StoredInvitation};
+use crate::invitation::EnrolmentDraft;
 use crate::passcode::PendingSeed;
 use crate::port::{InstancePart, InstanceRow, InstanceRowKey, KeyedDigester, SealError, StoredRowKey, UnreadableRow};
 
@@ -134,11 +134,6 @@ fn sign_again(digester: &dyn KeyedDigester, row: &InstanceRow, sealed: InstanceR
         (_, InstanceRow::Account { signed, code, password, seed }) => {
             let code = mac(signed.fits(digester, &code), signed.digest(digester), code)?;
             InstanceRow::Account { signed, code, password, seed }
-        }
-        (_, InstanceRow::Invitation(stored)) => {
-            let made = stored.invitation.digest(stored.version, digester);
-            let digest = mac(stored.mac_is_valid(digester), made, stored.digest)?;
-            InstanceRow::Invitation(Box::new(StoredInvitation { digest, ..*stored }))
         }
         // These MACs cover the sealed fields.
         (

@@ -252,8 +252,22 @@ impl<'t> Unit<'t> {
     /// # Errors
     /// [`Refusal::NameTaken`] if one of its values leads to another entity.
     pub async fn insert<E: Entity>(&self, organization: OrganizationId, id: Uuid, value: &E) -> Result<(), Failure> {
+        self.insert_as(organization, id, 1, value).await
+    }
+
+    /// Inserts an entity whose numbering continues an earlier one.
+    ///
+    /// # Errors
+    /// Those of [`Unit::insert`].
+    pub async fn insert_as<E: Entity>(
+        &self,
+        organization: OrganizationId,
+        id: Uuid,
+        version: i64,
+        value: &E,
+    ) -> Result<(), Failure> {
         let key = EntityKey { organization, kind: E::KIND, id };
-        let row = self.sealed(key, 1, value)?;
+        let row = self.sealed(key, version, value)?;
         let lookups = value.lookups(id);
         let entered = lookups.iter().map(|lookup| self.rows.enter(key, lookup.index, &lookup.value));
         let (active, entered, inserted) =
@@ -264,7 +278,7 @@ impl<'t> Unit<'t> {
         if !inserted || entered.contains(&false) {
             return Err(Refusal::NameTaken.into());
         }
-        self.wrote(key, RowState::Revision(1));
+        self.wrote(key, RowState::Revision(version));
         Ok(())
     }
 

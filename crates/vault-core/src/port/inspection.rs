@@ -3,7 +3,8 @@
 use super::{AuditLog, InstancePart, InstanceRowKey, StoreError, StoredVersions};
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
-use crate::digest::{Digest, LookupDigests};
+use crate::digest::Digest;
+use crate::email::EmailAddress;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use async_trait::async_trait;
@@ -51,10 +52,8 @@ pub type StoredRowKey = (String, String);
 /// Data by which a row is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Address of an account or an invitation.
-    Address(LookupDigests),
-    /// Enrolment code of an invitation.
-    EnrolmentCode(Digest),
+    /// Address of an account.
+    Address(EmailAddress),
     /// Account of a TOTP secret, or invitation of a draft.
     Owner,
 }

@@ -1,10 +1,10 @@
 //! Ports for the rotation of instance keys: the rows that depend on them, and the keys.
 
-use super::{Reply, SealError, StoreError, StoredRowKey};
+use super::{Reply, SealError, StoredRowKey};
 use crate::account::SignedAccount;
-use crate::digest::{Digest, RowMac};
+use crate::digest::RowMac;
 use crate::id::{AccountId, KeyId, OrganizationId};
-use crate::invitation::{EnrolmentDraft, StoredInvitation};
+use crate::invitation::EnrolmentDraft;
 use crate::keyring::KeyringEntry;
 use crate::passcode::PendingSeed;
 use crate::sealed::{Blob, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
@@ -24,8 +24,6 @@ pub enum InstancePart {
     Accounts,
     /// TOTP secrets that are pending confirmation.
     PendingSeeds,
-    /// Invitations: MAC.
-    Invitations,
     /// Enrolment drafts: password and TOTP secret.
     Drafts,
 }
@@ -72,8 +70,6 @@ pub enum InstanceRow {
         /// The TOTP secret.
         pending: PendingSeed,
     },
-    /// An invitation.
-    Invitation(Box<StoredInvitation>),
     /// A draft of an enrolment.
     Draft {
         /// The organization.
@@ -93,7 +89,6 @@ impl InstanceRow {
             Self::OrganizationKey { .. } => InstancePart::OrganizationKeys,
             Self::Account { .. } => InstancePart::Accounts,
             Self::PendingSeed { .. } => InstancePart::PendingSeeds,
-            Self::Invitation(_) => InstancePart::Invitations,
             Self::Draft { .. } => InstancePart::Drafts,
         }
     }
@@ -107,10 +102,6 @@ impl InstanceRow {
             Self::PendingSeed { organization, account, .. } | Self::Draft { organization, account, .. } => {
                 (*organization, *account.as_uuid())
             }
-            Self::Invitation(stored) => {
-                let grant = &stored.invitation.grant;
-                (grant.organization, *grant.account.as_uuid())
-            }
         }
     }
 
@@ -121,7 +112,6 @@ impl InstanceRow {
             Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
             Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.blob, &seed.blob]),
             Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
-            Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
         };
         code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
@@ -171,33 +161,13 @@ pub trait InstanceRows: Send + Sync {
     /// - Audit key: entries, checkpoints and the delivery position that name it.
     /// - Token key: sessions that started before it retired, or within [`KeyringEntry::DRAINED_SECONDS`] after.
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
-    ///   Other rows with digests of the key are not counted, but [rekeyed](InstanceKeyRotation::rekey_lookups) before it is
+    ///   Other rows with digests of the key are not counted, but [rekeyed](crate::usecase::LookUpMoves) before it is
     ///   destroyed.
     fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64>;
 
     /// Replaces the fields that depend on the instance key, and preserves version and times. Returns `false` if the row is
     /// no longer as it was read.
     fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool>;
-}
-
-/// A row with the lookup digest that the current lookup key produces for its address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LookupMove {
-    /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
-    pub part: InstancePart,
-    /// Key of the row.
-    pub place: InstanceRowKey,
-    /// New digest of the address. It replaces all previous ones.
-    pub address: Digest,
-}
-
-/// Port that rekeys lookups.
-#[async_trait]
-pub trait InstanceKeyRotation: Send + Sync {
-    /// Replaces lookup digests of rows with those of another lookup key, and returns the number of changed rows. Skips
-    /// rows that have these digests already, were deleted or were changed in the meantime, and preserves versions and
-    /// times. A concurrent lookup of the same address finds the row by one of the two digests.
-    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError>;
 }
 
 /// Creates instance keys, and the keyring documents that list them.

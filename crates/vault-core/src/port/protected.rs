@@ -42,7 +42,7 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 8] = {
+    pub const ALL: [Self; 7] = {
         use InstancePart::*;
         [
             Self::new("organizations", ["id", "id"]).part(Organizations),
@@ -51,10 +51,6 @@ impl ProtectedTable {
             Self::new("accounts", OWN_ID).part(Accounts).recorded(&[RecordedRow::Account]).with(&["directory"]),
             // A row exists for some minutes. Without it, a change of the TOTP secret starts again.
             Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds),
-            Self::new("invitations", OF_ACCOUNT)
-                .part(Invitations)
-                .recorded(&[RecordedRow::Invitation])
-                .with(&["enrolment_codes", "invited_addresses"]),
             // Without a draft, an enrolment starts again.
             Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts),
             Self::new("credentials", OWN_ID)
@@ -69,6 +65,7 @@ impl ProtectedTable {
                     RecordedRow::Receiver,
                     RecordedRow::Issuer,
                     RecordedRow::SigningKeys,
+                    RecordedRow::Invitation,
                 ])
                 .with(&["lookups", "global_lookups"]),
         ]

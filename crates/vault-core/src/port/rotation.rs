@@ -1,6 +1,6 @@
 //! Port for the rotation of organization keys: moves credentials from one key to another and destroys unused keys.
 
-use super::{AuditTrail, Inspection, InstanceKeyRotation, KeyRepository, StoreError};
+use super::{AuditTrail, Inspection, KeyRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::sealed::{Blob, ReboundKeys, SealedData};
@@ -91,7 +91,6 @@ pub trait KeyRotation: Send + Sync {
 }
 
 /// Ports that the rotation of keys requires of a store.
-pub trait RotationStore: KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail {}
+pub trait RotationStore: KeyRepository + KeyRotation + Inspection + AuditTrail {}
 
-impl<S> RotationStore for S where S: KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + AuditTrail + ?Sized
-{}
+impl<S> RotationStore for S where S: KeyRepository + KeyRotation + Inspection + AuditTrail + ?Sized {}

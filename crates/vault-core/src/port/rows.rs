@@ -11,12 +11,13 @@ use crate::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
     ListUses, ListedRows, SaveCredential, VersionKey,
 };
-use crate::digest::{Digest, LookupDigests, RowMac};
+use crate::digest::{Digest, RowMac};
+use crate::email::EmailAddress;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
 use crate::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
-use crate::invitation::{EnrolmentDraft, StoredInvitation};
+use crate::invitation::EnrolmentDraft;
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use crate::login::ReservedAccount;
 use crate::namespace::Namespace;
@@ -126,6 +127,16 @@ pub trait EntityRows: Send + Sync {
     /// Reads rows of all kinds in the order of their [keys](EntityKey::order): for rotations and integrity checks.
     fn entities_after(&self, after: Option<EntityKey>, limit: usize) -> Reply<'_, Vec<EntityRow>>;
 
+    /// Reads a page of the entities of a kind, of one organization or of all, ordered by organization and within it newest
+    /// first.
+    fn newest_entities(
+        &self,
+        kind: Kind,
+        of: Option<OrganizationId>,
+        after: Option<(OrganizationId, Uuid)>,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>>;
+
     /// Reads entities with their values in an index, in the order of organizations and values, of one organization or of all.
     fn listed_entities(
         &self,
@@ -163,7 +174,7 @@ pub trait AuthorityRows: Send + Sync {
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
 
     /// Returns whether an address belongs to an active account of the organization.
-    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool>;
+    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool>;
 }
 
 /// An account and its organization.
@@ -172,7 +183,7 @@ pub type AccountPlace = (OrganizationId, AccountId);
 /// Accounts. In a transaction that writes, rows that it read stay unchanged until it ends.
 pub trait AccountRows: Send + Sync {
     /// Returns the account of an address.
-    fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>>;
+    fn account_of(&self, address: &EmailAddress) -> Reply<'_, Option<AccountPlace>>;
 
     /// Reads the fields that the MAC of an account covers, and the MAC.
     fn account(&self, place: AccountPlace) -> Reply<'_, Option<(SignedAccount, RowMac)>>;
@@ -204,10 +215,7 @@ pub trait AccountRows: Send + Sync {
 
     /// Makes an address lead to an account. Returns `false` if it leads to one already. Until it is removed or the transaction
     /// ends, other transactions wait to do the same.
-    fn enter_address(&self, address: &LookupDigests, place: AccountPlace) -> Reply<'_, bool>;
-
-    /// Removes the addresses that lead to an account.
-    fn leave_address(&self, place: AccountPlace) -> Reply<'_, ()>;
+    fn enter_address(&self, address: &EmailAddress, place: AccountPlace) -> Reply<'_, bool>;
 
     /// Inserts an account, except its address.
     fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()>;
@@ -253,51 +261,16 @@ pub trait AccountRows: Send + Sync {
     fn leave_notice(&self, place: AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()>;
 }
 
-/// Invitations and the drafts of enrolments. What is read in a transaction that writes stays unchanged until it ends.
-pub trait InvitationRows: Send + Sync {
-    /// Reads an invitation.
-    fn invitation(&self, place: AccountPlace) -> Reply<'_, Option<StoredInvitation>>;
-
-    /// Reads an organization's invitation of an address.
-    fn invitation_of(
-        &self,
-        address: &LookupDigests,
-        organization: OrganizationId,
-    ) -> Reply<'_, Option<StoredInvitation>>;
-
-    /// Returns the invitations of an address in all organizations.
-    fn invitations_of(&self, address: &LookupDigests) -> Reply<'_, Vec<AccountPlace>>;
-
-    /// Reads the invitation of an enrolment code.
-    fn invitation_by_code(&self, code: &Digest) -> Reply<'_, Option<StoredInvitation>>;
-
-    /// Reads a page of invitations that create an account and are open at `now`, in the order of
-    /// [`AccountRows::listed_accounts`].
-    fn listed_invitations(
-        &self,
-        of: Option<OrganizationId>,
-        after: Option<AccountPlace>,
-        limit: usize,
-        now: Timestamp,
-    ) -> Reply<'_, Vec<StoredInvitation>>;
-
-    /// Makes an address lead to an invitation. Returns `false` if it leads to one of the organization already.
-    fn enter_invited(&self, address: &LookupDigests, place: AccountPlace) -> Reply<'_, bool>;
-
-    /// Inserts an invitation with its code.
-    fn insert_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
-
-    /// Stores the rights and the MAC of an invitation.
-    fn update_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
-
-    /// Removes an invitation with its code, its address and its draft.
-    fn remove_invitation(&self, stored: &StoredInvitation) -> Reply<'_, ()>;
-
+/// Drafts of enrolments.
+pub trait DraftRows: Send + Sync {
     /// Reads the draft of an enrolment.
     fn draft(&self, place: AccountPlace) -> Reply<'_, Option<EnrolmentDraft>>;
 
     /// Stores the draft of an enrolment, in place of an earlier one.
     fn put_draft(&self, place: AccountPlace, draft: &EnrolmentDraft) -> Reply<'_, ()>;
+
+    /// Removes the draft of an enrolment, if there is one.
+    fn remove_draft(&self, place: AccountPlace) -> Reply<'_, ()>;
 }
 
 /// Throttle buckets, known networks, and results of logins.
@@ -647,7 +620,7 @@ pub trait Rows:
     EntityRows
     + AuthorityRows
     + AccountRows
-    + InvitationRows
+    + DraftRows
     + LoginRows
     + DecoyRows
     + SessionRows

@@ -5,7 +5,7 @@ use super::{
     Attempted, DeliveryState, EventDelivery, Receiver, ReceiverKey, ReceiverOwner, ReceiverStatus, StoredReceiver,
 };
 use crate::audit::{AuditAction, Subject};
-use crate::digest::LookupDigests;
+use crate::email::EmailAddress;
 use crate::entity::{EntityKey, Kind};
 use crate::error::Refusal;
 use crate::hourly::HourlyLimit;
@@ -177,8 +177,8 @@ impl Operation for PendingDeliveries {
 pub struct IsMember {
     /// The organization.
     pub organization: OrganizationId,
-    /// Lookup digests of the address.
-    pub address: LookupDigests,
+    /// The address.
+    pub address: EmailAddress,
 }
 
 impl Operation for IsMember {

@@ -5,7 +5,7 @@ use super::{
     ReceiverStatus, SECRET_OVERLAP_SECONDS, StoredReceiver, reaches,
 };
 use crate::audit::{AuditAction, AuditChange, ChangedField, Subject};
-use crate::digest::LookupDigests;
+use crate::email::EmailAddress;
 use crate::entity::{DocumentSecret, Entity as _, EntityKey, Index, Kind, OF_INSTANCE, Opened};
 use crate::error::Refusal;
 use crate::field::{FieldCode, FieldError};
@@ -23,9 +23,8 @@ pub struct AddReceiver {
     pub key: ReceiverKey,
     /// The receiver.
     pub receiver: Receiver,
-    /// Lookup digests of the e-mail address, which must belong to an active account of the organization. `None` allows any
-    /// address.
-    pub member: Option<LookupDigests>,
+    /// The e-mail address, which must belong to an active account of the organization. `None` allows any address.
+    pub member: Option<EmailAddress>,
 }
 
 impl Operation for AddReceiver {

@@ -478,9 +478,6 @@ impl Inspector {
             InstanceRow::Account { signed, code, .. } => {
                 (signed.fits(digester, code), account, RecordedRow::Account, signed.states(digester))
             }
-            InstanceRow::Invitation(stored) => {
-                (stored.mac_is_valid(digester), account, RecordedRow::Invitation, stored.states(digester))
-            }
             InstanceRow::Organization { .. } => return self.look_for_namespaces(organization, seen).await,
             InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
                 return self.look_for(row, seen).await;

@@ -4,7 +4,7 @@
 
 use super::Environment;
 use crate::audit::AuditEntry;
-use crate::digest::DigestPurpose;
+use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::id::{AuditId, OrganizationId};
 use crate::identity::ListIssuers;
@@ -493,7 +493,8 @@ impl Notifier {
     ) -> Result<(), DeliveryFailure> {
         let to = stored.receiver.address.text();
         if let Some(organization) = stored.key.owner {
-            let address = self.digester.lookup(DigestPurpose::Address, &[to.expose_secret().as_bytes()]); // for its digest
+            let address = EmailAddress::parse(to.expose_secret()); // to look it up
+            let address = address.map_err(|_| DeliveryFailure::NoMember)?;
             match self.run(IsMember { organization, address }).await {
                 Ok(true) => {}
                 Ok(false) => return Err(DeliveryFailure::NoMember),

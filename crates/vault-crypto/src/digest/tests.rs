@@ -8,7 +8,6 @@ fn lookup_digests_survive_replacement_of_instance_key() {
         let made_again = matches!(
             purpose,
             DigestPurpose::AccountRights
-                | DigestPurpose::InvitationGrant
                 | DigestPurpose::UnconfirmedSecrets
                 | DigestPurpose::Cursor
                 // Keyed by the audit key, which differs here.
@@ -22,12 +21,8 @@ fn lookup_digests_survive_replacement_of_instance_key() {
 /// A MAC verifies only for its parts, its purpose and the key that it names.
 #[test]
 fn mac_verifies_only_for_signed_values() {
-    const SIGNED: [DigestPurpose; 4] = [
-        DigestPurpose::AccountRights,
-        DigestPurpose::InvitationGrant,
-        DigestPurpose::UnconfirmedSecrets,
-        DigestPurpose::Cursor,
-    ];
+    const SIGNED: [DigestPurpose; 3] =
+        [DigestPurpose::AccountRights, DigestPurpose::UnconfirmedSecrets, DigestPurpose::Cursor];
     let [digester, strange] = [1, 9].map(|number| HmacDigester::new(instance_keys(number), Arc::new(NOW)));
     for purpose in SIGNED {
         let code = digester.sign(purpose, &[b"row 1", b"viewer"]);

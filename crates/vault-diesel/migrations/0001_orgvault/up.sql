@@ -60,10 +60,9 @@ CREATE TABLE erasures (
 
 -- Accounts.
 
--- Where an address is found before its organization is known. While a look-up key is replaced, an account may be found by its digests under
--- two keys.
+-- Where an address is found before its organization is known.
 CREATE TABLE directory (
-    address BLOB NOT NULL PRIMARY KEY,
+    address TEXT NOT NULL PRIMARY KEY,
     organization_id UUID NOT NULL,
     account_id UUID NOT NULL
 ) WITHOUT ROWID;
@@ -181,45 +180,6 @@ CREATE TABLE pending_seeds (
 
 CREATE INDEX pending_seeds_expiry ON pending_seeds (expires_at);
 
--- Accounts to be, and accounts whose owners enrol again, by an invitation that bears the account's id. They lie apart from
--- accounts, so that nothing that logs in can meet one. `state`: what the account is until the invitation is taken up; absent:
--- there is no account yet.
-CREATE TABLE invitations (
-    organization_id UUID NOT NULL REFERENCES organizations (id),
-    account_id UUID NOT NULL,
-    email TEXT NOT NULL,
-    role TEXT NOT NULL,
-    state TEXT,
-    invited_by UUID,
-    code BLOB NOT NULL,
-    digest BLOB NOT NULL,
-    digest_key_id UUID NOT NULL,
-    version BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL,
-    PRIMARY KEY (organization_id, account_id)
-) WITHOUT ROWID;
-
-CREATE INDEX invitations_expiry ON invitations (expires_at);
-
--- Where invitations are found by their address. Those of one address may belong to several organizations, one to each;
--- the directory leads to accounts alone.
-CREATE TABLE invited_addresses (
-    address BLOB NOT NULL,
-    organization_id UUID NOT NULL,
-    account_id UUID NOT NULL,
-    PRIMARY KEY (address, organization_id)
-) WITHOUT ROWID;
-
-CREATE INDEX invited_addresses_of_account ON invited_addresses (organization_id, account_id);
-
--- Where an enrolment code is found before its organization is known.
-CREATE TABLE enrolment_codes (
-    code BLOB NOT NULL PRIMARY KEY,
-    organization_id UUID NOT NULL,
-    account_id UUID NOT NULL
-) WITHOUT ROWID;
-
 -- What an invited person has chosen and was given. The digests of the recovery codes stand one after the other.
 CREATE TABLE enrolment_drafts (
     organization_id UUID NOT NULL,
@@ -231,8 +191,7 @@ CREATE TABLE enrolment_drafts (
     recovery_codes BLOB NOT NULL,
     digest BLOB NOT NULL,
     digest_key_id UUID NOT NULL,
-    PRIMARY KEY (organization_id, account_id),
-    FOREIGN KEY (organization_id, account_id) REFERENCES invitations (organization_id, account_id)
+    PRIMARY KEY (organization_id, account_id)
 ) WITHOUT ROWID;
 
 -- Rows that take the writes of login attempts that decide nothing. Part 0 stands for a class, 1 for an account's logins, 2 for

@@ -1,14 +1,13 @@
 //! The ports of keys.
 
 use super::{Database, DieselStore};
-use crate::transaction::organization::instance_rotation::RekeyLookups;
 use crate::transaction::organization::keys::{ReadInstance, ReadOrganizationKeys};
 use crate::transaction::organization::rotation::CountSealed;
 use async_trait::async_trait;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{
-    CreateInstance, DestroyOrganizationKey, FindSealed, InstanceKeyRotation, KeyDestruction, KeyRepository,
-    KeyRotation, LookupMove, MoveSealed, ReplaceOrganizationKey, ReserveKeyUses, SealedCredential, StoreError,
+    CreateInstance, DestroyOrganizationKey, FindSealed, KeyDestruction, KeyRepository, KeyRotation, MoveSealed,
+    ReplaceOrganizationKey, ReserveKeyUses, SealedCredential, StoreError,
 };
 use vault_core::sealed::{InstanceRecord, OrganizationKeys};
 
@@ -51,12 +50,5 @@ impl<D: Database> KeyRotation for DieselStore<D> {
 
     async fn destroy_organization_key(&self, command: DestroyOrganizationKey) -> Result<KeyDestruction, StoreError> {
         self.run(command).await
-    }
-}
-
-#[async_trait]
-impl<D: Database> InstanceKeyRotation for DieselStore<D> {
-    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
-        self.run(RekeyLookups(rows)).await
     }
 }

@@ -35,7 +35,7 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 39] = [
+const PLACES: [(&str, TableDistribution); 36] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
@@ -48,7 +48,6 @@ const PLACES: [(&str, TableDistribution); 39] = [
     ("sessions", OF),
     ("account_notices", OF),
     ("pending_seeds", OF),
-    ("invitations", OF),
     ("enrolment_drafts", OF),
     ("credentials", OF),
     ("credential_secrets", OF),
@@ -63,8 +62,6 @@ const PLACES: [(&str, TableDistribution); 39] = [
     ("receiver_status", OF),
     ("event_deliveries", OF),
     ("directory", Key("address", None)),
-    ("invited_addresses", Key("address", None)),
-    ("enrolment_codes", Key("code", None)),
     ("global_lookups", Key("value", None)),
     ("known_networks", Key("network", None)),
     ("decoys", Key("decoy", None)),

@@ -11,16 +11,16 @@ use self::notices::notices_of;
 use self::recovery_codes::recovery_codes_of;
 use self::row::{SignedRow, TABLE, account_of, sign};
 use super::logins::{self, SHARED_CLASS, classes_of, logins_of};
-use super::{TxRows, entity_of, several, then};
+use super::{TxRows, entities_of, entity_of, several, then};
 use crate::db::{self, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{
-    account_logins, accounts, attempt_classes, idempotency_keys, invitations, recovery_codes as codes,
-};
+use crate::schema::{account_logins, accounts, attempt_classes, entities, idempotency_keys, recovery_codes as codes};
 use crate::stored::{AnyId, CodeColumns, StoredId as _};
+use diesel::dsl::{exists, not};
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
-use vault_core::digest::{Digest, LookupDigests, RowMac};
+use vault_core::digest::{Digest, RowMac};
+use vault_core::email::EmailAddress;
 use vault_core::entity::Kind;
 use vault_core::id::OrganizationId;
 use vault_core::notice::NoticeCode;
@@ -93,7 +93,7 @@ async fn enrol_seed(
 
 async fn remove(tx: &Tx<'_>, (of, id): AccountPlace) -> Result<(), Failure> {
     let (organization, account) = (of.stored(), id.stored());
-    directory::remove(tx, of, id).await?;
+    directory::remove(tx, (of, id)).await?;
     tx.execute(diesel::delete(notices_of(organization, account))).await?;
     tx.execute(diesel::delete(entity_of(organization, Kind::SetAside.as_str(), account))).await?;
     tx.execute(diesel::delete(recovery_codes_of(organization, account))).await?;
@@ -109,7 +109,7 @@ async fn remove(tx: &Tx<'_>, (of, id): AccountPlace) -> Result<(), Failure> {
 }
 
 impl AccountRows for TxRows<'_> {
-    fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>> {
+    fn account_of(&self, address: &EmailAddress) -> Reply<'_, Option<AccountPlace>> {
         let address = address.clone();
         several(async move { directory::account_of(&self.tx, &address).await })
     }
@@ -165,9 +165,11 @@ impl AccountRows for TxRows<'_> {
         several(async move {
             let accounts = accounts::table.filter(accounts::organization_id.eq(organization.stored()));
             let accounts: i64 = self.tx.one(accounts.count()).await?;
-            let invited = invitations::table
-                .filter(invitations::organization_id.eq(organization.stored()))
-                .filter(invitations::state.is_null());
+            // Those of accounts re-enrol them.
+            let of_account = accounts::table
+                .filter(accounts::organization_id.eq(entities::organization_id))
+                .filter(accounts::id.eq(entities::id));
+            let invited = entities_of(organization.stored(), Kind::Invitation.as_str()).filter(not(exists(of_account)));
             let invited: i64 = self.tx.one(invited.count()).await?;
             Ok(accounts + invited)
         })
@@ -183,13 +185,9 @@ impl AccountRows for TxRows<'_> {
         then(self.tx.load(rows), |rows: Vec<SignedRow>| rows.into_iter().map(|row| Ok(row.decode()?.grant)).collect())
     }
 
-    fn enter_address(&self, address: &LookupDigests, (organization, account): AccountPlace) -> Reply<'_, bool> {
+    fn enter_address(&self, address: &EmailAddress, place: AccountPlace) -> Reply<'_, bool> {
         let address = address.clone();
-        several(async move { directory::enter(&self.tx, &address, organization, account).await })
-    }
-
-    fn leave_address(&self, (organization, account): AccountPlace) -> Reply<'_, ()> {
-        several(async move { directory::remove(&self.tx, organization, account).await })
+        several(async move { directory::enter(&self.tx, &address, place).await })
     }
 
     fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()> {

@@ -9,7 +9,7 @@ use crate::stored::{Column, StoredId as _};
 use crate::transaction::authorize::{facts, state_of};
 use diesel::QueryDsl as _;
 use vault_core::account::AccountState;
-use vault_core::digest::LookupDigests;
+use vault_core::email::EmailAddress;
 use vault_core::id::OrganizationId;
 use vault_core::operation::Access;
 use vault_core::organization::OrganizationState;
@@ -41,7 +41,7 @@ impl AuthorityRows for TxRows<'_> {
         })
     }
 
-    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {
+    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool> {
         let address = address.clone();
         several(async move {
             let found = directory::account_of(&self.tx, &address).await?;

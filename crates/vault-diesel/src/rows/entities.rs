@@ -4,7 +4,7 @@ use super::{TxRows, changed_one, several, then};
 use crate::db::{self, Db, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{entities, global_lookups, lookups};
-use crate::stored::{AnyId, BEFORE_ALL_IDS, IdBytes, StoredId as _};
+use crate::stored::{AFTER_ALL_IDS, AnyId, BEFORE_ALL_IDS, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable,
@@ -51,7 +51,7 @@ fn stored(id: Uuid) -> IdBytes {
 }
 
 #[auto_type(no_type_alias)]
-fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
+pub(crate) fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
     entities::table.filter(entities::organization_id.eq(organization)).filter(entities::kind.eq(kind))
 }
 
@@ -172,6 +172,30 @@ impl EntityRows for TxRows<'_> {
             .order((entities::organization_id, entities::kind, entities::id))
             .select(StoredEntity::as_select());
         then(self.tx.page(rows, limit), decode)
+    }
+
+    fn newest_entities(
+        &self,
+        kind: Kind,
+        of: Option<OrganizationId>,
+        after: Option<(OrganizationId, Uuid)>,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>> {
+        let start = after.map(|(organization, id)| (organization.stored(), stored(id)));
+        let (organization, id) = start.unwrap_or((BEFORE_ALL_IDS, AFTER_ALL_IDS));
+        let of_kind = entities::table.filter(entities::kind.eq(kind.as_str())).select(StoredEntity::as_select());
+        let rows = match of {
+            Some(of) => {
+                let own = of_kind.filter(entities::organization_id.eq(of.stored())).filter(entities::id.lt(id));
+                self.tx.page(own.order(entities::id.desc()), limit)
+            }
+            None => {
+                let same = entities::organization_id.eq(organization).and(entities::id.lt(id));
+                let all = of_kind.filter(entities::organization_id.gt(organization).or(same));
+                self.tx.page(all.order((entities::organization_id, entities::id.desc())), limit)
+            }
+        };
+        then(rows, decode)
     }
 
     fn listed_entities(

@@ -7,9 +7,9 @@ mod counters;
 mod credentials;
 mod decoys;
 mod deliveries;
+pub(crate) mod drafts;
 mod entities;
 mod events;
-pub(crate) mod invitations;
 mod kept;
 pub(crate) mod logins;
 mod namespaces;
@@ -18,7 +18,7 @@ mod rotation;
 pub(crate) mod sessions;
 mod usage;
 
-pub(crate) use entities::{entity_of, lock_all};
+pub(crate) use entities::{entities_of, entity_of, lock_all};
 pub(crate) use kept::Kept;
 
 use crate::db::{self, OpenTx, Tx};

@@ -4,9 +4,8 @@ use super::{TxRows, lock_all, logins, several, then};
 use crate::db::{Share, Update, locked};
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, invitations,
-    invited_addresses, lookups, organization_keys, organizations, pending_seeds, receiver_status, recovery_codes,
-    sessions,
+    enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, lookups, organization_keys,
+    organizations, pending_seeds, receiver_status, recovery_codes, sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
 use crate::transaction::authorize::organization_of;
@@ -65,19 +64,13 @@ impl OrganizationRows for TxRows<'_> {
             let _own: Option<AnyId> = tx.first(locked(own, Update)).await?;
             let owned = accounts::table.filter(accounts::organization_id.eq(of)).select(accounts::id);
             let _owned: Vec<AnyId> = tx.load(locked(owned, Update)).await?;
-            let invited = invitations::table.filter(invitations::organization_id.eq(of)).select(invitations::code);
-            let codes: Vec<Vec<u8>> = tx.load(locked(invited, Update)).await?;
             lock_all(tx, organization, Kind::Integration).await?;
-            for code in codes {
-                tx.execute(delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code)))).await?;
-            }
             macro_rules! remove {
                 ($($table:ident),* $(,)?) => {
                     $(tx.execute(delete($table::table.filter($table::organization_id.eq(of)))).await?;)*
                 };
             }
-            remove!(directory, invited_addresses, enrolment_drafts, invitations, hourly_counts, check_requests);
-            remove!(global_lookups, lookups, entities);
+            remove!(directory, enrolment_drafts, hourly_counts, check_requests, global_lookups, lookups, entities);
             logins::lock_all_of_organization(tx, organization).await?;
             remove!(
                 sessions,

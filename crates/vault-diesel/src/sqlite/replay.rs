@@ -174,23 +174,8 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
     for table in ["account_logins", "attempt_classes"] {
         connection.batch_execute(&of_both(table, "account_id", "accounts", "TRUE"))?;
     }
-    connection.batch_execute(
-        "DELETE FROM main.enrolment_drafts; DELETE FROM main.enrolment_codes; DELETE FROM main.invited_addresses; \
-         DELETE FROM main.invitations",
-    )?;
-    let account =
-        "EXISTS (SELECT 1 FROM main.accounts m WHERE m.organization_id = n.organization_id AND m.id = n.account_id)";
-    let invitations = format!(
-        "INSERT INTO main.invitations SELECT n.* FROM newer.invitations n \
-         WHERE n.organization_id IN (SELECT id FROM main.organizations) AND (n.state IS NOT NULL) = {account}"
-    );
-    replayed.invitations = sql_query(invitations).execute(connection)?;
-    for table in ["enrolment_codes", "invited_addresses"] {
-        connection.batch_execute(&format!(
-            "INSERT INTO main.{table} SELECT n.* FROM newer.{table} n WHERE EXISTS (SELECT 1 FROM main.invitations m \
-             WHERE m.organization_id = n.organization_id AND m.account_id = n.account_id)"
-        ))?;
-    }
+    connection.batch_execute("DELETE FROM main.enrolment_drafts")?;
+    replayed.invitations = adopt_invitations(connection)?;
     Ok(replayed)
 }
 
@@ -211,6 +196,30 @@ fn adopt_integrations(connection: &mut SqliteConnection) -> Result<usize, SqlErr
     for table in ["lookups", "global_lookups"] {
         connection.batch_execute(&of_both(table, "id", "entities", &which))?;
     }
+    Ok(adopted)
+}
+
+/// Replaces invitations, with the values that lead to them, by those of the newer database. One that re-enrols an account,
+/// which no address leads to, requires the account, and any other that there is none. Returns their number.
+fn adopt_invitations(connection: &mut SqliteConnection) -> Result<usize, SqlError> {
+    let kind = Kind::Invitation.as_str();
+    let [address, code] = [Index::InvitedAddress, Index::EnrolmentCode].map(Index::as_str);
+    let leading = format!("name IN ('{address}', '{code}')");
+    connection.batch_execute(&format!(
+        "DELETE FROM main.global_lookups WHERE {leading}; DELETE FROM main.entities WHERE kind = '{kind}'"
+    ))?;
+    let adopted = sql_query(format!(
+        "INSERT INTO main.entities SELECT n.* FROM newer.entities n WHERE n.kind = '{kind}' \
+         AND n.organization_id IN (SELECT id FROM main.organizations) \
+         AND EXISTS (SELECT 1 FROM newer.global_lookups l WHERE l.name = '{address}' \
+         AND l.organization_id = n.organization_id AND l.id = n.id) \
+         <> EXISTS (SELECT 1 FROM main.accounts m WHERE {SAME})"
+    ))
+    .execute(connection)?;
+    connection.batch_execute(&format!(
+        "INSERT INTO main.global_lookups SELECT n.* FROM newer.global_lookups n WHERE {leading} AND EXISTS \
+         (SELECT 1 FROM main.entities m WHERE {SAME} AND m.kind = '{kind}')"
+    ))?;
     Ok(adopted)
 }
 

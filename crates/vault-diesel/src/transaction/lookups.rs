@@ -3,11 +3,12 @@
 use super::Read;
 use crate::db::Tx;
 use crate::failure::Failure;
-use crate::schema::{accounts, directory, enrolment_codes, invitations, invited_addresses};
+use crate::rows::entity_of;
+use crate::schema::{accounts, directory};
 use crate::stored::StoredId as _;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, QueryDsl as _, select};
-use vault_core::digest::LookupDigests;
+use vault_core::entity::Kind;
 use vault_core::id::AccountId;
 use vault_core::port::{InstancePart, InstanceRowKey, Lookup};
 
@@ -32,10 +33,6 @@ impl Read for MissingLookups {
     }
 }
 
-fn bytes(digests: &LookupDigests) -> Vec<&[u8]> {
-    digests.all().iter().map(|digest| digest.as_bytes().as_slice()).collect()
-}
-
 /// The table concerned, and whether it leads to the row. `None` if no table is concerned.
 async fn leads(
     tx: &Tx<'_>,
@@ -47,34 +44,18 @@ async fn leads(
     let (table, found) = match (part, lookup) {
         (InstancePart::Accounts, Lookup::Address(address)) => {
             let leading = directory::table
-                .filter(directory::address.eq_any(bytes(address)))
+                .filter(directory::address.eq(address.as_str()))
                 .filter(directory::organization_id.eq(of))
                 .filter(directory::account_id.eq(owner));
             ("directory", tx.one(select(exists(leading))))
-        }
-        (InstancePart::Invitations, Lookup::Address(address)) => {
-            let leading = invited_addresses::table
-                .filter(invited_addresses::address.eq_any(bytes(address)))
-                .filter(invited_addresses::organization_id.eq(of))
-                .filter(invited_addresses::account_id.eq(owner));
-            ("invited_addresses", tx.one(select(exists(leading))))
-        }
-        (_, Lookup::EnrolmentCode(code)) => {
-            let leading = enrolment_codes::table
-                .filter(enrolment_codes::code.eq(code.as_bytes().as_slice()))
-                .filter(enrolment_codes::organization_id.eq(of))
-                .filter(enrolment_codes::account_id.eq(owner));
-            ("enrolment_codes", tx.one(select(exists(leading))))
         }
         (InstancePart::PendingSeeds, Lookup::Owner) => {
             let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));
             ("accounts", tx.one(select(exists(own))))
         }
         (_, Lookup::Owner) => {
-            let own = invitations::table
-                .filter(invitations::organization_id.eq(of))
-                .filter(invitations::account_id.eq(owner));
-            ("invitations", tx.one(select(exists(own))))
+            let own = entity_of(of, Kind::Invitation.as_str(), owner);
+            ("entities", tx.one(select(exists(own))))
         }
         (_, Lookup::Address(_)) => return Ok(None),
     };

@@ -5,8 +5,7 @@
 //! [`AuditRecorder`](audit::AuditRecorder): what it does not record is not committed.
 //!
 //! Locks are acquired in one order everywhere: credential count, organization, accounts (by id, if several), sessions
-//! (likewise), organization key, invitation, integrations (by id); then what belongs to the account, the invitation or the
-//! integration.
+//! (likewise), organization key, integrations (by id); then what belongs to the account or the integration.
 
 pub(crate) mod audit;
 pub(crate) mod authorize;

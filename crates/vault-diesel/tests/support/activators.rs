@@ -1,6 +1,6 @@
 //! Integrations of a world and their requests.
 
-use super::world::{World, address, bytes};
+use super::world::{World, bytes, digest};
 use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::activation::{
@@ -38,7 +38,7 @@ impl World {
             patterns: NamespacePatterns::parse(&["activated"], "").unwrap(),
             expires_at: None,
             state: IntegrationState::Active,
-            token: address(number),
+            token: digest(number),
             previous: None,
             trusts: Default::default(),
             managed_by: None,
@@ -137,7 +137,7 @@ impl World {
 
     /// Returns the operation that replaces the token of an integration.
     pub(crate) fn rotate(&self, found: &FoundIntegration) -> ChangeIntegration {
-        let change = IntegrationChange::Rotate { token: address(self.next()), overlap: Overlap::DEFAULT };
+        let change = IntegrationChange::Rotate { token: digest(self.next()), overlap: Overlap::DEFAULT };
         let integration = IntegrationRef::Id(found.stored.id);
         ChangeIntegration { organization: self.organization, integration, change }
     }

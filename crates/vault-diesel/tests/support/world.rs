@@ -69,8 +69,13 @@ pub(crate) fn row_code(byte: u8) -> RowMac {
     RowMac { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
 }
 
+/// Returns the address of an account.
+pub(crate) fn address(number: u64) -> EmailAddress {
+    EmailAddress::parse(&format!("owner-{number:08}@example.com")).unwrap()
+}
+
 /// Returns digests that differ in their first eight bytes.
-pub(crate) fn address(number: u64) -> Digest {
+pub(crate) fn digest(number: u64) -> Digest {
     let mut bytes = [2; 32];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
     Digest::from_bytes(bytes)
@@ -140,13 +145,12 @@ impl World {
         let grant = AccountRights {
             account,
             organization: self.organization,
-            email: EmailAddress::parse(&format!("owner-{number}@example.com")).unwrap(),
+            email: address(number),
             role,
             state: AccountState::Active,
         };
         let payload = CreateAccount {
             signed: SignedAccount::new(grant.clone(), PASSWORD, seed(account)),
-            address: address(number).into(),
             password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
             seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],

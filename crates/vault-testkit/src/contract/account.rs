@@ -16,7 +16,7 @@ use vault_core::role::Role;
 pub async fn account_is_found_as_created(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
-    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.account(&holder.signed.grant.email).await, None);
     let outcome = world.run(world.create_account(&holder)).await.decided();
     assert_eq!(outcome, Ok(()));
 
@@ -40,7 +40,7 @@ pub async fn address_belongs_to_one_account(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Admin).await;
     for elsewhere in [&world, &other] {
         let mut second = elsewhere.new_holder(Role::Admin);
-        second.address = holder.address;
+        second.signed.grant.email = holder.signed.grant.email.clone();
         let audited = elsewhere.audited(AuditAction::AccountCreated).await;
         let outcome = elsewhere.run(elsewhere.create_account(&second)).await.decided();
         assert_eq!(outcome, Err(Refusal::AddressTaken));
@@ -57,7 +57,7 @@ pub async fn parallel_creations_of_one_address_create_one(suite: &dyn ContractSt
     let outcomes = race((0..16).map(|index| {
         let world = if index % 2 == 0 { &world } else { &other };
         let mut holder = world.new_holder(Role::Editor);
-        holder.address = wanted;
+        holder.signed.grant.email = wanted.clone();
         let creating = world.running_by(world.create_account(&holder));
         async move { creating.await.decided() }
     }))

@@ -43,13 +43,13 @@ pub async fn account_is_deleted(suite: &dyn ContractStore) {
     let session = world.log_in(&holder).await;
     world.change(&holder, AccountChange::Delete).await;
 
-    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.account(&holder.signed.grant.email).await, None);
     assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     assert_eq!(world.acts(&session).await, Err(Denial::AccountChanged));
     assert_eq!(world.audited(AuditAction::AccountDeleted).await, 1);
     assert_eq!(world.acts(&world.log_in(&colleague).await).await, Ok(()));
 
-    let successor = Holder { address: holder.address, ..world.new_holder(Role::Viewer) };
+    let successor = world.new_holder(Role::Viewer).at(&holder.signed.grant.email);
     let outcome = world.run(world.create_account(&successor)).await.decided();
     assert_eq!(outcome, Ok(()));
     assert_eq!(world.read(&successor).await.signed, successor.signed);

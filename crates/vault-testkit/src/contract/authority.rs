@@ -2,7 +2,7 @@
 
 use super::ContractStore;
 use super::account_change::regrant;
-use super::tools::{By, Settled, race};
+use super::tools::{By, Settled, by_address, race};
 use super::world::{Holder, Wanted, World};
 use vault_core::account::{AccountChange, AccountKey, AccountState, ChangeAccount, FoundAccount};
 use vault_core::audit::AuditAction;
@@ -92,7 +92,7 @@ pub async fn session_changes_only_its_organization(suite: &dyn ContractStore) {
     assert_eq!(change(&world, &colleague, promotion).await, Ok(()));
     assert_eq!(world.read(&colleague).await.signed.grant.role, Role::Editor);
     assert_eq!(change(&world, &colleague, AccountChange::Delete.into()).await, Ok(()));
-    assert_eq!(world.account(colleague.address).await, None);
+    assert_eq!(world.account(&colleague.signed.grant.email).await, None);
 
     let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
     for attempt in [regrant(&stranger, Role::Admin, AccountState::Active), AccountChange::Delete.into()] {
@@ -203,7 +203,7 @@ fn by(session: &SessionPrincipal, command: By<ChangeAccount>) -> By<ChangeAccoun
 
 fn keys(holder: &Holder) -> [AccountKey; 2] {
     [
-        AccountKey::Address(holder.address.into()),
+        by_address(&holder.signed.grant.email),
         AccountKey::Id(holder.signed.grant.organization, holder.signed.grant.account),
     ]
 }

@@ -1,4 +1,4 @@
-//! Cases of [`InstanceKeyRotation`](vault_core::port::InstanceKeyRotation).
+//! Cases of the rotation of keys of the instance.
 //!
 //! They replace the instance key, under which everything in the database is signed, so each needs a separate database:
 //! they are not among the cases of [`store_contract!`](crate::store_contract).
@@ -11,11 +11,9 @@ use super::world::{Holder, World};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use vault_core::Refusal;
 use vault_core::account::CreateAccount;
-use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::Overlap;
-use vault_core::invitation::StoredInvitation;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
 use vault_core::login::OwnChange;
 use vault_core::operation::{
@@ -61,9 +59,6 @@ pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
         }
         InstanceRow::PendingSeed { pending, .. } => {
             (pending.seed, pending.digest) = (seed(&pending.seed), code(&pending.digest));
-        }
-        InstanceRow::Invitation(stored) => {
-            **stored = StoredInvitation { digest: code(&stored.digest), ..(**stored).clone() };
         }
         InstanceRow::Draft { draft, .. } => {
             draft.password.blob = blob(&draft.password.blob);
@@ -217,8 +212,8 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let change =
         world.change_account(&holder, holder.signed.version, regrant(&holder, Role::Admin, holder.signed.grant.state));
     assert_eq!(world.run(change).await.decided().map(drop), contended);
-    let (other, address) = world.invitation(Role::Viewer);
-    assert_eq!(world.invites(world.invite(&Principal::Operator, &other, address)).await, contended);
+    let (other, _) = world.invitation(Role::Viewer);
+    assert_eq!(world.invites(world.invite(&Principal::Operator, &other)).await, contended);
     let mut draft = world.write_draft(&invitation);
     draft.draft.password.blob = under(old, "password");
     assert_eq!(world.operate(&Principal::Operator, draft).await.decided().map(drop), contended);
@@ -271,12 +266,12 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     draft.draft.password.blob = under(old, "drafted password");
     draft.draft.seed.blob = under(old, "drafted seed");
     assert!(world.writes(draft).await);
-    let expected = [1, 1, 5, 1, 1, 1];
+    let expected = [1, 1, 5, 1, 1];
     let under_old = term(KeyPurpose::Instance, old, world.now());
 
     let new = world.replace_instance_key().await;
-    // With the documents of both organizations.
-    let mut left: i64 = 2 + expected.iter().sum::<i64>();
+    // With the documents of both organizations and the invitation.
+    let mut left: i64 = 3 + expected.iter().sum::<i64>();
     assert_eq!(world.count_under(under_old).await, left);
     assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::InUse);
     for (part, count) in InstancePart::all().zip(expected) {
@@ -292,7 +287,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         let read = world.read(holder).await;
         assert_eq!((&read.signed, read.digest.key), (&holder.signed, new));
     }
-    assert_eq!(world.open(&invitation).await.unwrap().stored.invitation, invitation);
+    assert_eq!(*world.open(&invitation).await.unwrap().invitation, invitation);
 
     world.delete_organization().await;
     world.operate(&Principal::Operator, other).await.unwrap();

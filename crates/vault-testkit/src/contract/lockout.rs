@@ -81,7 +81,7 @@ pub async fn clock_moved_back_ends_no_lockout(suite: &dyn ContractStore) {
 pub async fn parallel_attempts_gain_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
+    let attempts = (0..50).map(|_| world.attempt(&holder.signed.grant.email, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Throttled(..))), 45);
@@ -101,7 +101,7 @@ pub async fn unknown_addresses_are_never_locked_out(suite: &dyn ContractStore) {
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
     assert_eq!(count(&reservations, is_unknown_account), 50);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on a decoy are not recorded");
-    let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };
+    let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(&holder.signed.grant.email, world.network()) };
     assert!(matches!(world.reserve_attempt(attempt).await, Reservation::Account(_)));
 }
 
@@ -130,7 +130,7 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStor
     for _ in 0..8 {
         let holder = world.holder(Role::Viewer).await;
         let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
-        let attempts: Vec<_> = (0..4).map(|_| world.attempt(holder.address, world.network())).collect();
+        let attempts: Vec<_> = (0..4).map(|_| world.attempt(&holder.signed.grant.email, world.network())).collect();
         let contenders = attempts.into_iter().map(Some).chain([None]).map(|attempt| {
             let deletion = world.running_by(deletion.clone());
             let reserving = attempt.map(|attempt| world.running(&world.store, Principal::Operator, attempt));
@@ -290,7 +290,7 @@ pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn Contr
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
-    let reservations = race_attempts(&world, vec![world.attempt(holder.address, home); 32]).await;
+    let reservations = race_attempts(&world, vec![world.attempt(&holder.signed.grant.email, home); 32]).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
 }
 
@@ -316,7 +316,7 @@ async fn close(world: &World<'_>, holder: &Holder, network: Digest) {
 /// Returns an attempt on an unknown address.
 fn unknown(world: &World<'_>) -> ReserveAttempt {
     let nonexistent = address(&format!("{}@nowhere.example", world.ids.random()));
-    world.attempt(nonexistent, world.network())
+    world.attempt(&nonexistent, world.network())
 }
 
 async fn race_attempts(world: &World<'_>, attempts: Vec<ReserveAttempt>) -> Vec<Reservation> {

@@ -180,7 +180,7 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn ContractStore) {
     world.change(&holder, AccountChange::Unlock).await;
     refused(&world, by_step(&holder), disabled).await;
 
-    let again = world.re_enrolled(&holder, &world.re_enrolling(&holder).await).await;
+    let again = world.re_enrolled(&world.re_enrolling(&holder).await).await;
     completes(&world, by_step(&again)).await;
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
     // Three were rejected because time steps were disabled.

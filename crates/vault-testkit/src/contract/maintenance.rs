@@ -6,12 +6,11 @@
 use super::ContractStore;
 use super::idempotency::keyed;
 use super::own_account::pend;
-use super::tools::{race, with};
+use super::tools::{by_address, race, with};
 use super::world::{SESSION_SECONDS, World};
 use crate::commands::CredentialCommands as _;
 use std::collections::HashMap;
 use std::sync::Arc;
-use vault_core::account::AccountKey;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::{LastCheck, RecordCheck, VersionKey};
@@ -48,7 +47,7 @@ pub async fn expired_rows_are_deleted_in_slices(suite: &dyn ContractStore) {
     let dying = Principal::Session(world.log_in_from(&holder, home).await);
     let entries = world.audit_length().await;
 
-    let (invitation, address) = world.invited(Role::Viewer).await;
+    let (invitation, _) = world.invited(Role::Viewer).await;
     let reported = world.holder(Role::Viewer).await;
     let session = world.log_in(&reported).await;
     pend(&world, &reported, &session).await;
@@ -88,7 +87,7 @@ pub async fn expired_rows_are_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(!is_replayed(&world, &principal).await);
 
     // The invitation has expired; its address is free.
-    let invited = AccountKey::Address(address.into());
+    let invited = by_address(&invitation.grant.email);
     world.clock.set(LONG_AGO.plus_seconds(INVITATION_SECONDS - 1));
     delete_all_expired(&world).await;
     assert!(world.open(&invitation).await.is_some());
@@ -292,5 +291,5 @@ pub async fn deleted_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
     assert!(world.read(&holder).await.signed.awaits_enrolment());
     assert!(matches!(world.reserve(&holder, world.network()).await, Reservation::Disabled(..)));
     let invitation = world.re_enrolling(&holder).await;
-    world.re_enrolled(&holder, &invitation).await;
+    world.re_enrolled(&invitation).await;
 }

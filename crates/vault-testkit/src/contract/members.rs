@@ -1,7 +1,7 @@
 //! Invitations, and changes that users make to their own accounts.
 
 use super::Store;
-use super::tools::{By, Conclusion, Settled as _, address, principal_of, proof_of};
+use super::tools::{By, Conclusion, Settled as _, by_address, principal_of, proof_of};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
 use vault_core::invitation::{
     ChangeInvitation, ConfirmEnrolment, CreateInvitation, EnrolmentDraft, FindInvitation, INVITATION_SECONDS,
-    Invitation, InvitationChange, OpenInvitation, StoredInvitation, WriteDraft,
+    Invitation, InvitationChange, OpenInvitation, WriteDraft,
 };
 use vault_core::login::{AttemptOutcome, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::notice::NoticeCode;
@@ -37,13 +37,13 @@ impl World<'_> {
     }
 
     /// Returns the account with this address, as an operator finds it.
-    pub(super) async fn account(&self, address: Digest) -> Option<Account> {
+    pub(super) async fn account(&self, address: &EmailAddress) -> Option<Account> {
         self.account_in(&self.store, address).await
     }
 
     /// Returns the account with this address in a store, as an operator finds it.
-    pub(super) async fn account_in(&self, store: &Arc<dyn Store>, address: Digest) -> Option<Account> {
-        let By { principal, payload } = self.look_for(Principal::Operator, AccountKey::Address(address.into()));
+    pub(super) async fn account_in(&self, store: &Arc<dyn Store>, address: &EmailAddress) -> Option<Account> {
+        let By { principal, payload } = self.look_for(Principal::Operator, by_address(address));
         match self.operate_on(store, &principal, payload).await.unwrap()? {
             FoundAccount::Account(account) => Some(*account),
             FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
@@ -62,26 +62,27 @@ impl World<'_> {
 
     // Invitations
 
-    /// Returns an invitation of a new user, and the digest of the address.
-    pub(super) fn invitation(&self, role: Role) -> (Invitation, Digest) {
+    /// Returns an invitation of a new user, and the address.
+    pub(super) fn invitation(&self, role: Role) -> (Invitation, EmailAddress) {
         let account = AccountId::from_uuid(self.ids.ordered(self.now()));
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant =
             AccountRights { account, organization: self.organization, email, role, state: AccountState::Invited };
         let code = FakeDigester::default().digest(DigestPurpose::EnrolmentCode, &[self.ids.random().as_bytes()]);
-        let address = address(grant.email.as_str());
+        let address = grant.email.clone();
         let expires_at = self.now().plus_seconds(INVITATION_SECONDS);
         (Invitation { grant, invited_by: None, code, created_at: self.now(), expires_at }, address)
     }
 
-    pub(super) fn invite(
-        &self,
-        principal: &Principal,
-        invitation: &Invitation,
-        address: Digest,
-    ) -> By<CreateInvitation> {
-        let payload = CreateInvitation { invitation: invitation.clone(), address: address.into() };
-        By { principal: principal.clone(), payload }
+    pub(super) fn invite(&self, principal: &Principal, invitation: &Invitation) -> By<CreateInvitation> {
+        By { principal: principal.clone(), payload: CreateInvitation(invitation.clone()) }
+    }
+
+    /// Returns an invitation for an address.
+    pub(super) fn invitation_for(&self, email: &EmailAddress, role: Role) -> Invitation {
+        let (mut invitation, _) = self.invitation(role);
+        invitation.grant.email = email.clone();
+        invitation
     }
 
     /// Creates an invitation.
@@ -90,9 +91,9 @@ impl World<'_> {
     }
 
     /// Returns an invitation that an operator sent to a new user.
-    pub(super) async fn invited(&self, role: Role) -> (Invitation, Digest) {
+    pub(super) async fn invited(&self, role: Role) -> (Invitation, EmailAddress) {
         let (invitation, address) = self.invitation(role);
-        self.invites(self.invite(&Principal::Operator, &invitation, address)).await.unwrap();
+        self.invites(self.invite(&Principal::Operator, &invitation)).await.unwrap();
         (invitation, address)
     }
 
@@ -130,16 +131,15 @@ impl World<'_> {
     }
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
-        let StoredInvitation { invitation, version, .. } = &open.stored;
+        let invitation = &open.invitation;
         let EnrolmentDraft { password, seed, digest: draft, .. } = open.draft.as_ref().expect("there is a draft");
         let current = open.account.as_ref().map(|(current, _)| current);
         let new = || SignedAccount::new(invitation.enrolled(), password.id, seed.id);
         let signed = current.map_or_else(new, |current| current.re_enrolled(password.id, seed.id));
         ConfirmEnrolment {
-            address: address(invitation.grant.email.as_str()).into(),
             account_version: current.map(|current| current.version),
             code: invitation.code,
-            version: *version,
+            version: invitation.version(),
             draft: *draft,
             step,
             signed,
@@ -167,7 +167,7 @@ impl World<'_> {
     }
 
     /// Completes a re-enrolment with the newest draft. Returns the user's new values.
-    pub(super) async fn re_enrolled(&self, holder: &Holder, invitation: &Invitation) -> Holder {
+    pub(super) async fn re_enrolled(&self, invitation: &Invitation) -> Holder {
         let draft = self.drafted(invitation).await;
         let open = self.open(invitation).await.expect("it is open");
         let PasscodeProof::Step(step) = self.fresh_step() else { panic!("a step") };
@@ -175,17 +175,17 @@ impl World<'_> {
         let signed = command.signed.clone();
         assert!(self.confirms(command).await);
         let EnrolmentDraft { password, seed, recovery_codes, .. } = draft;
-        Holder { signed, password, seed, recovery_codes, ..holder.clone() }
+        Holder { signed, password, seed, recovery_codes }
     }
 
     pub(super) fn change_invitation(
         &self,
         principal: &Principal,
-        stored: &StoredInvitation,
+        invitation: &Invitation,
         change: InvitationChange,
     ) -> By<ChangeInvitation> {
-        let AccountRights { organization, account, .. } = stored.invitation.grant;
-        let payload = ChangeInvitation { organization, account, version: stored.version, change };
+        let AccountRights { organization, account, .. } = invitation.grant;
+        let payload = ChangeInvitation { organization, account, change };
         By { principal: principal.clone(), payload }
     }
 

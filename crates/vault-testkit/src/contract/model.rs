@@ -127,11 +127,11 @@ impl<'a> History<'a> {
             VaultCommand::Pass(millis) => self.world.clock.advance_millis(millis),
             VaultCommand::Reserve(account, network) => {
                 let network = *pick(&self.networks, network);
-                let attempt = self.world.attempt(self.holder(account).address, network);
+                let attempt = self.world.attempt(&self.holder(account).signed.grant.email, network);
                 self.reserve(attempt).await?;
             }
             VaultCommand::ReserveUnknown => {
-                let attempt = self.world.attempt(address("unknown@nowhere.example"), self.networks[0]);
+                let attempt = self.world.attempt(&address("unknown@nowhere.example"), self.networks[0]);
                 let reservation = self.world.reserve_attempt(attempt).await;
                 if !is_unknown_account(&reservation) {
                     return Err(format!("{reservation:?}"));
@@ -243,7 +243,7 @@ impl<'a> History<'a> {
         let signed = confirmation.signed.clone();
         self.pair().both(&Principal::Operator, confirmation).await?.ok_or("an open invitation is not confirmed")?;
         let holder = &mut self.holders[holder];
-        *holder = Holder { signed, password, seed, recovery_codes, ..holder.clone() };
+        *holder = Holder { signed, password, seed, recovery_codes };
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl<'a> History<'a> {
         same(Ok(actual), Ok(expected))?;
         for holder in &self.holders {
             let actual = self.world.read(holder).await;
-            let expected = self.world.account_in(&self.model, holder.address).await.unwrap();
+            let expected = self.world.account_in(&self.model, &holder.signed.grant.email).await.unwrap();
             same(Ok(actual), Ok(expected))?;
         }
         self.activators.compare_rest(self.pair()).await

@@ -35,7 +35,7 @@ pub async fn owner_reads_own_account(suite: &dyn ContractStore) {
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left, own.notices), (created, 10, Vec::new()));
 
     world.clock.advance_seconds(5);
-    let again = world.re_enrolled(&holder, &world.re_enrolling(&holder).await).await;
+    let again = world.re_enrolled(&world.re_enrolling(&holder).await).await;
     world.clock.advance_seconds(5);
     let session = by_code(&world, &again, again.recovery_codes[0]).await;
     let own = world.own_account(&session).await;

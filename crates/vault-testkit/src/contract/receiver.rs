@@ -1,7 +1,7 @@
 //! Cases of receivers, of deliveries to them, and of their reading.
 
 use super::ContractStore;
-use super::tools::Settled;
+use super::tools::{Settled, address};
 use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use futures_util::future::join_all;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::AuditAction;
-use vault_core::digest::{Digest, LookupDigests};
+use vault_core::email::EmailAddress;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, EventId, OrganizationId, ReceiverId};
 use vault_core::lockout::FREE_ATTEMPTS;
@@ -78,23 +78,24 @@ pub async fn mail_is_sent_only_to_users(suite: &dyn ContractStore) {
     let stranger = other.holder(Role::Admin).await;
     let admin: Principal = world.log_in(&holder).await.into();
     let organization = world.organization;
-    let add = async |member: Digest| {
-        let member = Some(LookupDigests::from(member));
+    let nobody = address("nobody@contract.example");
+    let add = async |member: &EmailAddress| {
+        let member = Some(member.clone());
         world.operate(&admin, AddReceiver { member, ..addition(&world, Some(organization)) }).await.decided()
     };
-    assert_eq!(add(colleague.address).await, Ok(()));
-    for nonexistent in [stranger.address, Digest::from_bytes([9; 32])] {
+    assert_eq!(add(&colleague.signed.grant.email).await, Ok(()));
+    for nonexistent in [&stranger.signed.grant.email, &nobody] {
         assert_eq!(add(nonexistent).await, Err(Refusal::NoMember));
     }
-    let is_member = async |address: Digest| {
-        world.operate(&OPERATOR, IsMember { organization, address: address.into() }).await.unwrap()
+    let is_member = async |address: &EmailAddress| {
+        world.operate(&OPERATOR, IsMember { organization, address: address.clone() }).await.unwrap()
     };
-    assert!(is_member(colleague.address).await);
-    assert!(!is_member(stranger.address).await);
+    assert!(is_member(&colleague.signed.grant.email).await);
+    assert!(!is_member(&stranger.signed.grant.email).await);
     let disabled = Wanted { change: AccountChange::Grant, grant: Some((Role::Viewer, AccountState::Disabled)) };
     world.change(&colleague, disabled).await;
-    assert!(!is_member(colleague.address).await);
-    assert_eq!(add(colleague.address).await, Err(Refusal::NoMember));
+    assert!(!is_member(&colleague.signed.grant.email).await);
+    assert_eq!(add(&colleague.signed.grant.email).await, Err(Refusal::NoMember));
 }
 
 /// A delivery is stored once, listed newest first, attempted in order, and kept until long after its end.

@@ -142,7 +142,7 @@ pub async fn credentials_outlive_account_that_saved_them(suite: &dyn ContractSto
     let holder = world.holder(Role::Editor).await;
     let credential = world.saved(&Principal::Session(world.log_in(&holder).await)).await;
     let invitation = world.re_enrolling(&holder).await;
-    let enrolled = world.re_enrolled(&holder, &invitation).await;
+    let enrolled = world.re_enrolled(&invitation).await;
     let session = Principal::Session(world.log_in(&enrolled).await);
     assert_eq!(world.listed(&session).await, [credential]);
     world.change(&enrolled, AccountChange::Delete).await;

@@ -8,8 +8,9 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
-use vault_core::account::AccountRights;
+use vault_core::account::{AccountKey, AccountRights};
 use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::email::EmailAddress;
 use vault_core::lockout::DECOYS;
 use vault_core::login::{FinishAttempt, ProofEffect, Reservation, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
@@ -57,8 +58,13 @@ pub(super) fn principal_of(Conclusion { by, attempt }: &Conclusion) -> SessionPr
     }
 }
 
-pub(super) fn address(email: &str) -> Digest {
-    FakeDigester::default().digest(DigestPurpose::Address, &[email.as_bytes()])
+pub(super) fn address(text: &str) -> EmailAddress {
+    EmailAddress::parse(text).unwrap()
+}
+
+/// Returns the key of whoever has an address.
+pub(super) fn by_address(email: &EmailAddress) -> AccountKey {
+    AccountKey::Address(email.clone())
 }
 
 pub(super) fn blob(text: &str) -> Blob {

@@ -2,9 +2,8 @@
 
 use super::ContractStore;
 use super::organization::another;
-use super::tools::{Settled, is_unknown_account};
+use super::tools::{Settled, by_address, is_unknown_account};
 use super::world::World;
-use vault_core::account::AccountKey;
 use vault_core::audit::AuditAction;
 use vault_core::organization::{DeleteOrganization, FindOrganization, OrganizationState};
 use vault_core::port::{AuditOrder, AuditRange, Expired, List, StoreError};
@@ -32,7 +31,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
     world.saved(&principal).await;
-    let (invitation, invited) = world.invited(Role::Viewer).await;
+    let (invitation, _) = world.invited(Role::Viewer).await;
     world.drafted(&invitation).await;
     let entries = world.audit_length().await;
 
@@ -41,10 +40,10 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert_eq!(world.read_organization().await, None);
     assert_eq!(world.operate(&Principal::Operator, FindOrganization(world.name.clone())).await.unwrap(), None);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
-    assert_eq!(world.account(holder.address).await, None);
+    assert_eq!(world.account(&holder.signed.grant.email).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
-    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited.into())).await, None);
+    assert_eq!(world.find(Principal::Operator, by_address(&invitation.grant.email)).await, None);
     assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.operate(principal, world.list(principal)).await.settled();
@@ -69,12 +68,12 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
     moved.signed.grant.organization = id;
-    moved.address = holder.address;
+    moved.signed.grant.email = holder.signed.grant.email.clone();
     let outcome = world.run(world.create_account(&moved)).await.decided();
     assert_eq!(outcome, Ok(()));
     assert_eq!(world.read(&moved).await.signed, moved.signed);
     let mut second = world.new_holder(Role::Viewer);
-    (second.signed.grant.organization, second.address) = (id, invited);
+    (second.signed.grant.organization, second.signed.grant.email) = (id, invited);
     let outcome = world.run(world.create_account(&second)).await.decided();
     assert_eq!(outcome, Ok(()));
 }

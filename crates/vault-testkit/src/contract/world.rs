@@ -1,6 +1,6 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::tools::{By, Conclusion, Settled as _, address, blob, decoy, name, namespace, principal_of, random, with};
+use super::tools::{By, Conclusion, Settled as _, blob, decoy, name, namespace, principal_of, random, with};
 use super::version::first_card;
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -63,10 +63,17 @@ pub(super) struct World<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
     pub(super) signed: SignedAccount,
-    pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) recovery_codes: Vec<Digest>,
+}
+
+impl Holder {
+    /// Returns the holder with another address.
+    pub(super) fn at(mut self, email: &EmailAddress) -> Self {
+        self.signed.grant.email = email.clone();
+        self
+    }
 }
 
 impl Holder {
@@ -202,7 +209,6 @@ impl<'a> World<'a> {
             AccountRights { account, organization: self.organization, email, role, state: AccountState::Active };
         let (password, seed) = (self.password(), self.seed());
         Holder {
-            address: address(grant.email.as_str()),
             signed: SignedAccount::new(grant, password.id, seed.id),
             password,
             seed,
@@ -221,13 +227,12 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn recovery_code(&self) -> Digest {
-        FakeDigester::default().digest(DigestPurpose::Address, &[b"recovery code", self.ids.random().as_bytes()])
+        FakeDigester::default().digest(DigestPurpose::Network, &[b"recovery code", self.ids.random().as_bytes()])
     }
 
     pub(super) fn create_account(&self, holder: &Holder) -> By<CreateAccount> {
         let payload = CreateAccount {
             signed: holder.signed.clone(),
-            address: holder.address.into(),
             password: holder.password.clone(),
             seed: holder.seed.clone(),
             recovery_codes: holder.recovery_codes.clone(),
@@ -243,7 +248,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn read(&self, holder: &Holder) -> Account {
-        self.account(holder.address).await.expect("the account is there")
+        self.account(&holder.signed.grant.email).await.expect("the account is there")
     }
 
     /// Returns a change based on `version` of the user's known values.
@@ -272,12 +277,12 @@ impl<'a> World<'a> {
         FakeDigester::default().digest(DigestPurpose::Network, &[self.ids.random().as_bytes()])
     }
 
-    pub(super) fn attempt(&self, address: Digest, network: Digest) -> ReserveAttempt {
-        ReserveAttempt { address: address.into(), decoy: decoy(), network }
+    pub(super) fn attempt(&self, address: &EmailAddress, network: Digest) -> ReserveAttempt {
+        ReserveAttempt { address: address.clone(), decoy: decoy(), network }
     }
 
     pub(super) async fn reserve(&self, holder: &Holder, network: Digest) -> Reservation {
-        self.reserve_attempt(self.attempt(holder.address, network)).await
+        self.reserve_attempt(self.attempt(&holder.signed.grant.email, network)).await
     }
 
     pub(super) async fn reserve_attempt(&self, attempt: ReserveAttempt) -> Reservation {

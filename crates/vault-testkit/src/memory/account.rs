@@ -5,9 +5,10 @@ use super::row::{AccountRow, TriedSeed};
 use super::rows::{MemoryRows, done};
 use std::cmp::Reverse;
 use vault_core::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
-use vault_core::digest::{Digest, LookupDigests, RowMac};
+use vault_core::digest::{Digest, RowMac};
+use vault_core::email::EmailAddress;
 use vault_core::entity::Kind;
-use vault_core::id::OrganizationId;
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PendingSeed, TimeStep};
@@ -38,14 +39,15 @@ pub(super) fn page<T>(
 impl State {
     /// Returns the account with its pending enrolment code.
     fn shown(&self, row: &AccountRow, now: Timestamp) -> Account {
-        let invitation = self.invitations.get(&row.signed.grant.account).map(|row| &row.stored.invitation);
-        let open = invitation.filter(|invitation| invitation.is_open(now));
-        Account { enrolment_until: open.map(|invitation| invitation.expires_at), ..row.account(now) }
+        let grant = &row.signed.grant;
+        let invitation = (grant.organization, Kind::Invitation.as_str(), *grant.account.as_uuid());
+        let until = self.entities.get(&invitation).and_then(|invitation| invitation.due_at);
+        Account { enrolment_until: until.filter(|until| now < *until), ..row.account(now) }
     }
 }
 
 impl AccountRows for MemoryRows<'_> {
-    fn account_of(&self, address: &LookupDigests) -> Reply<'_, Option<AccountPlace>> {
+    fn account_of(&self, address: &EmailAddress) -> Reply<'_, Option<AccountPlace>> {
         let state = self.state();
         let row = state.account_by_address(address).and_then(|account| state.accounts.get(&account));
         done(row.map(|row| (row.signed.grant.organization, row.signed.grant.account)))
@@ -90,8 +92,8 @@ impl AccountRows for MemoryRows<'_> {
     fn count_accounts(&self, organization: OrganizationId) -> Reply<'_, i64> {
         let state = self.state();
         let accounts = state.accounts.values().filter(|row| row.signed.grant.organization == organization).count();
-        let invited = state.invitations.values().map(|row| &row.stored.invitation);
-        let invited = invited.filter(|one| !one.re_enrols() && one.grant.organization == organization).count();
+        let invited = state.entities_of(organization, Kind::Invitation);
+        let invited = invited.filter(|row| !state.accounts.contains_key(&AccountId::from_uuid(row.key.id))).count();
         done(i64::try_from(accounts + invited).unwrap_or(i64::MAX))
     }
 
@@ -102,18 +104,13 @@ impl AccountRows for MemoryRows<'_> {
         done(own.filter(|grant| grant.role.permits(Action::ManageAccounts)).cloned().collect())
     }
 
-    fn enter_address(&self, address: &LookupDigests, place: AccountPlace) -> Reply<'_, bool> {
+    fn enter_address(&self, address: &EmailAddress, place: AccountPlace) -> Reply<'_, bool> {
         let mut state = self.state();
         let is_free = state.account_by_address(address).is_none();
         if is_free {
-            state.addresses.insert(place.1, address.entered().to_vec());
+            state.addresses.insert(address.clone(), place.1);
         }
         done(is_free)
-    }
-
-    fn leave_address(&self, place: AccountPlace) -> Reply<'_, ()> {
-        self.state().addresses.remove(&place.1);
-        done(())
     }
 
     fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()> {
@@ -123,7 +120,7 @@ impl AccountRows for MemoryRows<'_> {
 
     fn remove_account(&self, (_, account): AccountPlace) -> Reply<'_, ()> {
         let mut state = self.state();
-        state.addresses.remove(&account);
+        state.addresses.retain(|_, owner| *owner != account);
         state.accounts.remove(&account);
         state.idempotency.retain(|(_, owner, _), _| *owner != account);
         state.entities.retain(|(_, kind, id), _| (*kind, id) != (Kind::SetAside.as_str(), account.as_uuid()));

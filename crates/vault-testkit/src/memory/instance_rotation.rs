@@ -3,22 +3,10 @@
 use super::inspection::page;
 use super::rows::{MemoryRows, done};
 use super::{MemoryStore, State, lock};
-use async_trait::async_trait;
-use vault_core::id::AccountId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::port::{
-    InstanceKeyRotation, InstancePart, InstanceRow, InstanceRowKey, InstanceRows, LookupMove, Reply, StoreError,
-    StoredRowKey, UnreadableRow,
-};
+use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey, InstanceRows, Reply, StoredRowKey, UnreadableRow};
 use vault_core::receiver::EventDelivery;
 use vault_core::sealed::InstanceRecord;
-
-#[async_trait]
-impl InstanceKeyRotation for MemoryStore {
-    async fn rekey_lookups(&self, rows: Vec<LookupMove>) -> Result<usize, StoreError> {
-        self.decide(|state| rows.into_iter().filter(|row| state.move_look_up(row)).count())
-    }
-}
 
 impl InstanceRows for MemoryRows<'_> {
     fn instance_places(
@@ -102,21 +90,8 @@ impl State {
         i64::try_from(count).unwrap_or(i64::MAX)
     }
 
-    /// Returns `true` if anything was changed.
-    fn move_look_up(&mut self, moved: &LookupMove) -> bool {
-        let LookupMove { part, place: (_, id), address } = moved;
-        let account = AccountId::from_uuid(*id);
-        let row = match part {
-            InstancePart::Accounts => self.addresses.get_mut(&account),
-            _ => self.invited_addresses.get_mut(&account),
-        };
-        let moved = vec![*address];
-        row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)
-    }
-
     pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
         let accounts = || self.accounts.values();
-        let invitations = || self.invitations.values();
         match part {
             InstancePart::Organizations => {
                 let all = self.organization_keys.iter();
@@ -150,17 +125,16 @@ impl State {
                     Some(InstanceRow::PendingSeed { organization, account, pending: pending.pending.clone() })
                 })
                 .collect(),
-            InstancePart::Invitations => {
-                invitations().map(|row| InstanceRow::Invitation(Box::new(row.stored.clone()))).collect()
+            InstancePart::Drafts => {
+                let drafts = self.drafts.iter();
+                drafts
+                    .map(|((organization, account), draft)| InstanceRow::Draft {
+                        organization: *organization,
+                        account: *account,
+                        draft: draft.clone(),
+                    })
+                    .collect()
             }
-            InstancePart::Drafts => invitations()
-                .filter_map(|row| {
-                    let grant = &row.stored.invitation.grant;
-                    let draft = row.draft.clone()?;
-                    let (organization, account) = (grant.organization, grant.account);
-                    Some(InstanceRow::Draft { organization, account, draft })
-                })
-                .collect(),
         }
     }
 
@@ -184,13 +158,8 @@ impl State {
                 let stored = self.accounts.get_mut(&account).and_then(|row| row.pending.as_mut());
                 stored.into_iter().for_each(|stored| stored.pending = pending.clone());
             }
-            InstanceRow::Invitation(stored) => {
-                if let Some(row) = self.invitations.get_mut(&stored.invitation.grant.account) {
-                    row.stored.digest = stored.digest;
-                }
-            }
-            InstanceRow::Draft { account, draft, .. } => {
-                if let Some(stored) = self.invitations.get_mut(&account).and_then(|row| row.draft.as_mut()) {
+            InstanceRow::Draft { organization, account, draft } => {
+                if let Some(stored) = self.drafts.get_mut(&(organization, account)) {
                     *stored = draft;
                 }
             }

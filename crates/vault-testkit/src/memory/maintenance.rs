@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use vault_core::credential::{CredentialUse, LastCheck, USE_SECONDS};
 use vault_core::credential_counts::{Checked, CountedCredentials};
+use vault_core::entity::{EntityKey, Kind};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
+use vault_core::id::AccountId;
 use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{
-    CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
+    CountCredentials, CountedSlice, EXPIRED_SLICE, EntityRow, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -23,7 +25,17 @@ impl Maintenance for MemoryStore {
             Expired::IdempotencyKeys => sweep_hashed(&mut state.idempotency, |row: &IdempotencyRow| {
                 row.created_at.plus_seconds(IDEMPOTENCY_SECONDS) <= now
             }),
-            Expired::Invitations => sweep_ordered(&mut state.invitations, |row| !row.stored.invitation.is_open(now)),
+            Expired::Invitations => {
+                let over =
+                    |row: &&EntityRow| row.key.kind == Kind::Invitation && row.due_at.is_some_and(|at| at <= now);
+                let keys = state.entities.values().filter(over).map(|row| row.key).take(EXPIRED_SLICE);
+                let keys: Vec<EntityKey> = keys.collect();
+                for key in &keys {
+                    state.drafts.remove(&(key.organization, AccountId::from_uuid(key.id)));
+                    state.remove_entity(*key);
+                }
+                keys.len()
+            }
             Expired::Activations => sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
             Expired::Attempts => sweep_lists(state, |account| {
                 let known = |network: &mut LoginNetwork| !network_is_known(network.last_login_at, now);

@@ -4,7 +4,7 @@ use super::State;
 use super::rows::{MemoryRows, done};
 use uuid::Uuid;
 use vault_core::account::AccountState;
-use vault_core::digest::LookupDigests;
+use vault_core::email::EmailAddress;
 use vault_core::entity::Index;
 use vault_core::id::{EventId, OrganizationId};
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -31,7 +31,7 @@ impl State {
         deliveries
     }
 
-    pub(super) fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> bool {
+    pub(super) fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> bool {
         let account = self.account_by_address(address).and_then(|account| self.accounts.get(&account));
         let grant = account.map(|row| &row.signed.grant);
         grant.is_some_and(|grant| grant.organization == organization && grant.state == AccountState::Active)

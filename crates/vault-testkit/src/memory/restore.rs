@@ -4,6 +4,7 @@ use super::{Decided, MemoryStore};
 use async_trait::async_trait;
 use std::mem::take;
 use vault_core::Command;
+use vault_core::entity::Kind;
 use vault_core::port::{FinishRestore, RestoreRepository, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 
@@ -32,11 +33,12 @@ impl RestoreRepository for MemoryStore {
                 account.pending = None;
                 account.last_step = account.last_step.max(payload.step);
             }
-            for invitation in state.invitations.values_mut() {
-                invitation.draft = None;
-            }
+            state.drafts.clear();
             if payload.ends_invitations {
-                settled.invitations = take(&mut state.invitations).len() as u64;
+                let keys = state.entities.values().map(|row| row.key).filter(|key| key.kind == Kind::Invitation);
+                for key in keys.collect::<Vec<_>>() {
+                    settled.invitations += u64::from(state.remove_entity(key));
+                }
             }
             Decided::Done(Some(settled))
         })

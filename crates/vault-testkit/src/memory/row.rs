@@ -5,7 +5,6 @@ use vault_core::account::{Account, AccountLogins, NewAccount, SignedAccount};
 use vault_core::credential::{EarlierRequest, LastCheck};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, KeyId, OrganizationId};
-use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::lockout::{ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::{PendingSeed, TimeStep};
@@ -38,12 +37,6 @@ pub(super) struct TriedSeed {
     pub(super) pending: PendingSeed,
     /// Number of passcodes tried so far.
     pub(super) tried: u32,
-}
-
-#[derive(Clone)]
-pub(super) struct InvitationRow {
-    pub(super) stored: StoredInvitation,
-    pub(super) draft: Option<EnrolmentDraft>,
 }
 
 #[derive(Clone)]

@@ -6,6 +6,7 @@ use crate::clock::lock;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -16,7 +17,8 @@ use vault_core::credential::{
     CHECK_AGAIN_SECONDS, CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
     ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
 };
-use vault_core::digest::{Digest, LookupDigests};
+use vault_core::digest::Digest;
+use vault_core::email::EmailAddress;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId};
@@ -115,11 +117,7 @@ impl EntityRows for MemoryRows<'_> {
     }
 
     fn remove_entity(&self, key: EntityKey) -> Reply<'_, bool> {
-        let mut state = self.state();
-        let (names, place) = (Index::names_of(key.kind), (key.organization, key.id));
-        state.lookups.retain(|(of, name, _), id| (*of, *id) != place || !names.contains(name));
-        state.global_lookups.retain(|(name, _), leads| *leads != place || !names.contains(name));
-        done(state.entities.remove(&key.order()).is_some())
+        done(self.state().remove_entity(key))
     }
 
     fn set_last_use(&self, key: EntityKey, last_used_at: Option<Timestamp>) -> Reply<'_, ()> {
@@ -164,6 +162,27 @@ impl EntityRows for MemoryRows<'_> {
     fn entities_after(&self, after: Option<EntityKey>, limit: usize) -> Reply<'_, Vec<EntityRow>> {
         let after = after.map_or(Unbounded, |after| Excluded(after.order()));
         done(self.state().entities.range((after, Unbounded)).take(limit).map(|(_, row)| row.clone()).collect())
+    }
+
+    fn newest_entities(
+        &self,
+        kind: Kind,
+        of: Option<OrganizationId>,
+        after: Option<(OrganizationId, Uuid)>,
+        limit: usize,
+    ) -> Reply<'_, Vec<EntityRow>> {
+        let order = |(organization, id): (OrganizationId, Uuid)| (organization, Reverse(id));
+        let place = |row: &EntityRow| order((row.key.organization, row.key.id));
+        let state = self.state();
+        let rows = state.entities.values().filter(|row| {
+            row.key.kind == kind
+                && of.is_none_or(|of| row.key.organization == of)
+                && after.is_none_or(|after| place(row) > order(after))
+        });
+        let mut rows: Vec<EntityRow> = rows.cloned().collect();
+        rows.sort_by_key(place);
+        rows.truncate(limit);
+        done(rows)
     }
 
     fn listed_entities(
@@ -265,7 +284,7 @@ impl AuthorityRows for MemoryRows<'_> {
         done([OrganizationState::Active, OrganizationState::Disabled].into_iter().find(leads))
     }
 
-    fn is_member(&self, organization: OrganizationId, address: &LookupDigests) -> Reply<'_, bool> {
+    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool> {
         done(self.state().is_member(organization, address))
     }
 }
@@ -293,7 +312,7 @@ impl OrganizationRows for MemoryRows<'_> {
         state.hourly.retain(|(organization, _), _| *organization != id);
         state.uses.retain(|(organization, _), _| *organization != id);
         state.checks.retain(|(organization, _), _| *organization != id);
-        state.invitations.retain(|_, row| row.stored.invitation.grant.organization != id);
+        state.drafts.retain(|(organization, _), _| *organization != id);
         state.sessions.retain(|_, session| session.organization != id);
         state.credentials.retain(|(organization, _), _| *organization != id);
         state.receiver_status.retain(|key, _| key.owner != Some(id));
@@ -603,7 +622,7 @@ impl Rows for MemoryRows<'_> {
 }
 
 impl State {
-    fn entities_of(&self, organization: OrganizationId, kind: Kind) -> impl Iterator<Item = &EntityRow> {
+    pub(super) fn entities_of(&self, organization: OrganizationId, kind: Kind) -> impl Iterator<Item = &EntityRow> {
         let is_its = move |row: &&EntityRow| (row.key.organization, row.key.kind) == (organization, kind);
         self.entities.values().filter(is_its)
     }

@@ -96,8 +96,7 @@ async fn refused_logins_perform_equal_cryptography() {
             refused(&service, &format!("{name}@example.com"), proof).await;
             assert_eq!(refusals(&service), [refusal], "{name}");
             let work = service.work.take();
-            let before =
-                ["digest Network", "digest AttemptBucket", "permit a hash", "digest Address", "digest AccountRights"];
+            let before = ["digest Network", "digest AttemptBucket", "permit a hash", "digest AccountRights"];
             let after = match refusal {
                 LoginRefusal::WrongPasscode => "seal the record login.passcode-refused",
                 _ => "seal the record login.refused",

@@ -91,8 +91,7 @@ impl Accounts {
         let environment = &self.environment;
         let known = self.operations.run(environment, &Principal::Operator, NetworkIsKnown(network_digest)).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
-        let reservation =
-            ReserveAttempt { address: self.address(email), decoy: attempt.decoy, network: network_digest };
+        let reservation = ReserveAttempt { address: email.clone(), decoy: attempt.decoy, network: network_digest };
         let decoy = &*self.decoy()?;
         let (reserved, uncounted) = match self.operations.run(environment, &Principal::Operator, reservation).await? {
             Reservation::Account(reserved) => (*reserved, None),

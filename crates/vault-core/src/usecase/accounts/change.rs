@@ -55,7 +55,7 @@ impl Accounts {
         for _ in self.environment.attempts() {
             let changed = match self.find(principal, account).await? {
                 FoundAccount::Account(account) => self.change_account(principal, *account, &command).await,
-                FoundAccount::Invitation(stored) => self.change_invitation(principal, *stored, &command).await,
+                FoundAccount::Invitation(invited) => self.change_invitation(principal, &invited, &command).await,
                 FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
             };
             match changed {

@@ -26,18 +26,18 @@ impl Accounts {
     /// - [`Refusal::AddressInUse`]: an invitation of another organization has created an account for the address.
     pub async fn confirm_enrolment(&self, code: &SecretString, passcode: &SecretString) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
-            let OpenInvitation { stored, draft, account, .. } = self.open_invitation(code).await?;
+            let OpenInvitation { invitation, draft, account, .. } = self.open_invitation(code).await?;
             let draft = draft.ok_or(Refusal::InvalidEnrolment)?;
             let of_account = account.as_ref().map(|(_, code)| code.key);
             let keys = of_account.into_iter().chain(draft.seed.blob.key()).chain([draft.digest.key]);
             self.digester.load_keys(&keys.collect::<Vec<_>>()).await?;
-            let owner = &stored.invitation.grant;
+            let owner = &invitation.grant;
             if !draft.mac_is_valid((owner.organization, owner.account), &*self.digester) {
                 self.report_damage("enrolment_drafts", owner.account);
                 return Err(Refusal::InvalidEnrolment.into());
             }
             let secrets = (draft.password.id, draft.seed.id);
-            let signed = self.enrolled(&stored.invitation, account.as_ref(), secrets)?;
+            let signed = self.enrolled(&invitation, account.as_ref(), secrets)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
             let now = self.environment.now();
@@ -58,11 +58,10 @@ impl Accounts {
                 return Err(Refusal::InvalidEnrolment.into());
             };
             let confirm = ConfirmEnrolment {
-                address: self.address(&signed.grant.email),
                 signed,
                 account_version,
-                code: stored.invitation.code,
-                version: stored.version,
+                code: invitation.code,
+                version: invitation.version(),
                 draft: draft.digest,
                 step,
             };

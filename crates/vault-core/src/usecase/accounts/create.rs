@@ -78,7 +78,6 @@ impl Accounts {
         grant: &AccountRights,
         password: &SecretString,
     ) -> Result<(PasscodeSecret, Vec<RecoveryCode>), Error> {
-        let address = self.address(&grant.email);
         let account = grant.account;
         let permit = self.hasher.permit(Requester::Trusted)?;
         let password = self.hasher.hash(permit, account, password.clone()).await?;
@@ -86,7 +85,7 @@ impl Accounts {
         let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
         let signed = SignedAccount::new(grant.clone(), password.id, seed.sealed.id);
         let recovery_codes = recovery.digests;
-        let create = CreateAccount { signed, address, password, seed: seed.sealed, recovery_codes };
+        let create = CreateAccount { signed, password, seed: seed.sealed, recovery_codes };
         self.operations.run(&self.environment, &Principal::Operator, create).await?;
         Ok((seed.secret, recovery.codes))
     }

@@ -8,7 +8,7 @@ use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
-use crate::invitation::{EnrolmentDraft, FindInvitation, OpenInvitation, WriteDraft};
+use crate::invitation::{EnrolmentDraft, FindInvitation, Invitation, OpenInvitation, WriteDraft};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::principal::Principal;
@@ -35,13 +35,12 @@ impl Accounts {
     /// - A violation at `/password` if the password is invalid.
     pub async fn enrol(&self, code: &SecretString, password: SecretString) -> Result<DraftedEnrolment, Error> {
         // Check the code before any hash, so that a client without a code cannot cause this work.
-        let OpenInvitation { stored, .. } = self.open_invitation(code).await?;
-        let grant = stored.invitation.grant;
+        let OpenInvitation { invitation, .. } = self.open_invitation(code).await?;
+        let Invitation { grant, code, .. } = invitation.into_value();
         let organization = self.organization(grant.organization).await?.name;
         check_new_password(&password, &grant.email, organization.as_str())
             .map_err(|violation| violation.at("/password"))?;
 
-        let code = stored.invitation.code;
         under_active_key(&self.environment, &*self.digester, || self.draft(&grant, code, &password)).await
     }
 
@@ -68,17 +67,14 @@ impl Accounts {
     /// Returns the open invitation with `code`.
     ///
     /// # Errors
-    /// [`Refusal::InvalidEnrolment`], also if the MAC of its row does not verify.
+    /// [`Refusal::InvalidEnrolment`], also if it does not open.
     pub(super) async fn open_invitation(&self, code: &SecretString) -> Result<OpenInvitation, Error> {
         let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
         let find = FindInvitation(code.digest(&*self.digester));
-        let found = self.operations.run(&self.environment, &Principal::Operator, find).await?;
-        let found = found.ok_or(Refusal::InvalidEnrolment)?;
-        self.digester.load_keys(&[found.stored.digest.key]).await?;
-        if found.stored.mac_is_valid(&*self.digester) {
-            return Ok(found);
+        match self.operations.run(&self.environment, &Principal::Operator, find).await {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) | Err(Error::Refused(Refusal::Damaged { .. })) => Err(Refusal::InvalidEnrolment.into()),
+            Err(error) => Err(error),
         }
-        self.report_damage("invitations", found.stored.invitation.grant.account);
-        Err(Refusal::InvalidEnrolment.into())
     }
 }

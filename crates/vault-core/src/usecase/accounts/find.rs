@@ -40,7 +40,7 @@ impl Accounts {
         principal.administers(Action::ManageAccounts)?;
         match self.find(principal, account).await? {
             FoundAccount::Account(account) => Ok(account.listed()),
-            FoundAccount::Invitation(stored) => Ok(stored.listed()),
+            FoundAccount::Invitation(invited) => Ok(invited.listed()),
             FoundAccount::Invitations(number) => Err(Refusal::SeveralInvitations(number).into()),
         }
     }
@@ -50,7 +50,7 @@ impl Accounts {
             AccountRef::Email { email, organization } => {
                 let email = parse_email(email)?;
                 let scope = organization.map_or_else(|| principal.scope(), Scope::One);
-                (scope, AccountKey::Address(self.address(&email)))
+                (scope, AccountKey::Address(email))
             }
             AccountRef::Id(organization, account) => (Scope::One(organization), AccountKey::Id(organization, account)),
         };

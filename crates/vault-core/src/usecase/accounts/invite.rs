@@ -38,7 +38,7 @@ impl Accounts {
         let now = self.environment.now();
         let account = AccountId::from_uuid(self.environment.ids.ordered(now));
         let code = EnrolmentCode::generate(&*self.entropy)?;
-        let (address, state) = (self.address(&email), AccountState::Invited);
+        let state = AccountState::Invited;
         let grant = AccountRights { account, organization, email, role, state };
         let expires_at = now.plus_seconds(INVITATION_SECONDS);
         let invitation = Invitation {
@@ -48,8 +48,7 @@ impl Accounts {
             created_at: now,
             expires_at,
         };
-        let create = CreateInvitation { invitation, address };
-        self.operations.run(&self.environment, principal, create).await??;
+        self.operations.run(&self.environment, principal, CreateInvitation(invitation)).await??;
         Ok(Invited { grant, code, expires_at })
     }
 }

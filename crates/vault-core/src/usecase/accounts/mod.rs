@@ -38,8 +38,6 @@ pub use show_invitation::ShownInvitation;
 use self::sessions::SessionUses;
 use super::{AuditTally, Environment};
 use crate::audit::Origin;
-use crate::digest::{DigestPurpose, LookupDigests};
-use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::id::{InstanceId, OrganizationId};
 use crate::login::ReservedAccount;
@@ -134,10 +132,6 @@ impl Accounts {
     async fn organization(&self, id: OrganizationId) -> Result<Organization, Error> {
         let found = self.operations.run(&self.environment, &Principal::Operator, ReadOrganization(id)).await?;
         Ok(found.ok_or(Refusal::NoOrganization)?)
-    }
-
-    fn address(&self, email: &EmailAddress) -> LookupDigests {
-        self.digester.lookup(DigestPurpose::Address, &[email.as_str().as_bytes()])
     }
 
     /// Emits the event for a row whose MAC does not verify.

@@ -27,7 +27,7 @@ impl Accounts {
     /// # Errors
     /// [`Refusal::InvalidEnrolment`](crate::Refusal::InvalidEnrolment), as for [`Accounts::enrol`].
     pub async fn show_invitation(&self, code: &SecretString) -> Result<ShownInvitation, Error> {
-        let OpenInvitation { stored, invited_by, .. } = self.open_invitation(code).await?;
+        let OpenInvitation { invitation, invited_by, .. } = self.open_invitation(code).await?;
         let invited_by = match invited_by {
             Some((inviter, mac)) => {
                 self.digester.load_keys(&[mac.key]).await?;
@@ -36,7 +36,7 @@ impl Accounts {
             }
             None => None,
         };
-        let invitation = stored.invitation;
+        let invitation = invitation.into_value();
         Ok(ShownInvitation {
             organization: self.organization(invitation.grant.organization).await?.name,
             email: invitation.grant.email,

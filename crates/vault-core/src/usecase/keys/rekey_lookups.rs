@@ -2,30 +2,23 @@
 //! key can be destroyed.
 //!
 //! These digests do not name their key, and rows are found and verified with any available key. The process therefore
-//! reads all rows. After an interruption it starts again, but only reads the rows that it has already changed.
+//! reads all credentials. After an interruption it starts again, but only reads the rows that it has already changed.
 //! Deliveries of events and idempotency keys are not rekeyed, because they are deleted gradually.
 
 use super::Keys;
 use crate::credential::RelabelCredential;
-use crate::digest::DigestPurpose;
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
-use crate::operation::{InstancePlaces, ReadInstanceRow};
-use crate::port::{InstancePart, InstanceRow, LookupMove, SealError, StoreError, StoredRowKey, open_cards};
+use crate::port::{SealError, StoreError, StoredRowKey, open_cards};
 use crate::principal::Principal;
 use crate::receiver::{EventLease, EventPosition, RecordEvents};
-use uuid::Uuid;
 
 /// Position of the process.
 enum Stage {
-    Rows(usize, Option<StoredRowKey>),
     Credentials(Option<StoredRowKey>),
     Position,
     End,
 }
-
-/// Kinds of rows that contain digests of a lookup key or are found by them.
-const PARTS: [InstancePart; 2] = [InstancePart::Accounts, InstancePart::Invitations];
 
 /// One pass over all rows.
 pub struct LookUpMoves {
@@ -39,7 +32,7 @@ impl Keys {
     /// Starts rekeying rows with the current lookup key. Call it after the previous keys are
     /// [drained](crate::keyring::KeyringEntry::is_drained).
     pub fn rekey_lookups(&self) -> LookUpMoves {
-        LookUpMoves { keys: self.clone(), stage: Stage::Rows(0, None), rows: 0, moved: 0 }
+        LookUpMoves { keys: self.clone(), stage: Stage::Credentials(None), rows: 0, moved: 0 }
     }
 }
 
@@ -62,20 +55,6 @@ impl LookUpMoves {
     pub async fn step(&mut self) -> Result<bool, Error> {
         let (keys, limit) = (self.keys.clone(), self.keys.batch);
         match &self.stage {
-            Stage::Rows(number, after) => {
-                let number = *number;
-                let Some(part) = PARTS.get(number).copied() else {
-                    self.stage = Stage::Credentials(None);
-                    return Ok(true);
-                };
-                let after = after.clone();
-                let places = keys.run(InstancePlaces { part, after, limit }).await?;
-                self.move_rows(part, &places).await?;
-                self.stage = match places.into_iter().next_back() {
-                    Some(last) => Stage::Rows(number, Some(last)),
-                    None => Stage::Rows(number + 1, None),
-                };
-            }
             Stage::Credentials(after) => {
                 let places = keys.store.credential_places(after.clone(), limit).await?;
                 self.move_credentials(&places).await?;
@@ -93,39 +72,6 @@ impl LookUpMoves {
 
     fn count(&mut self, moved: usize) {
         self.moved = self.moved.saturating_add(u64::try_from(moved).unwrap_or(u64::MAX));
-    }
-
-    async fn move_rows(&mut self, part: InstancePart, places: &[StoredRowKey]) -> Result<(), Error> {
-        let Keys { store, digester, .. } = self.keys.clone();
-        let mut addresses = Vec::new();
-        for (organization, id) in places {
-            self.rows += 1;
-            let (Ok(organization), Ok(id)) = (organization.parse(), id.parse::<Uuid>()) else { continue };
-            let place = (organization, id);
-            let Some(Ok(row)) = self.keys.run(ReadInstanceRow { part, place }).await? else { continue };
-            digester.load_keys(&row.keys()).await?;
-            match &row {
-                InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {
-                    addresses.push(self.address(&row, signed.grant.email.as_str()));
-                }
-                // The address of a re-enrolment invitation leads to the account, not to the invitation.
-                InstanceRow::Invitation(stored)
-                    if !stored.invitation.re_enrols() && stored.mac_is_valid(&*digester) =>
-                {
-                    addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
-                }
-                _ => {}
-            }
-        }
-        if !addresses.is_empty() {
-            self.count(store.rekey_lookups(addresses).await?);
-        }
-        Ok(())
-    }
-
-    fn address(&self, row: &InstanceRow, email: &str) -> LookupMove {
-        let address = self.keys.digester.digest(DigestPurpose::Address, &[email.as_bytes()]);
-        LookupMove { part: row.part(), place: row.place(), address }
     }
 
     async fn move_credentials(&mut self, places: &[StoredRowKey]) -> Result<(), Error> {

@@ -1,7 +1,6 @@
 //! Addition of receivers.
 
 use super::Receivers;
-use crate::digest::DigestPurpose;
 use crate::email::EmailAddress;
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
@@ -86,9 +85,7 @@ impl Receivers {
             created_at: now,
         };
         let member = match &address {
-            Address::Email(email) if owner.is_some() => {
-                Some(self.digester.lookup(DigestPurpose::Address, &[email.as_str().as_bytes()]))
-            }
+            Address::Email(email) if owner.is_some() => Some(email.clone()),
             _ => None,
         };
         self.run(principal, AddReceiver { key, receiver: receiver.clone(), member }).await?;

@@ -4,7 +4,7 @@ use super::row::{SignedRow, TABLE};
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::rows::logins::ClassRow;
-use crate::schema::{account_logins, accounts, attempt_classes, invitations};
+use crate::schema::{account_logins, accounts, attempt_classes, entities};
 use crate::stored::{AFTER_ALL_IDS, BEFORE_ALL_IDS, CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{
@@ -13,6 +13,7 @@ use diesel::{
 };
 use std::collections::HashMap;
 use vault_core::account::{Account, AccountLogins};
+use vault_core::entity::Kind;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{ThrottleCounters, WrongPasscodes};
 use vault_core::port::AccountPlace;
@@ -35,7 +36,7 @@ struct AccountRow {
     wrong_at: Option<i64>,
     #[diesel(select_expression = account_logins::refused_at)]
     refused_at: Option<i64>,
-    #[diesel(select_expression = invitations::expires_at.nullable())]
+    #[diesel(select_expression = entities::due_at.nullable())]
     enrolment_until: Option<i64>,
 }
 
@@ -43,9 +44,12 @@ struct AccountRow {
 fn accounts_with_logins() -> _ {
     let is_logins =
         account_logins::organization_id.eq(accounts::organization_id).and(account_logins::account_id.eq(accounts::id));
-    let is_invitation =
-        invitations::organization_id.eq(accounts::organization_id).and(invitations::account_id.eq(accounts::id));
-    accounts::table.inner_join(account_logins::table.on(is_logins)).left_join(invitations::table.on(is_invitation))
+    let kind: &'static str = Kind::Invitation.as_str();
+    let is_invitation = entities::organization_id
+        .eq(accounts::organization_id)
+        .and(entities::kind.eq(kind))
+        .and(entities::id.eq(accounts::id));
+    accounts::table.inner_join(account_logins::table.on(is_logins)).left_join(entities::table.on(is_invitation))
 }
 
 /// Finds an account.
@@ -63,7 +67,7 @@ pub(super) async fn find(
 }
 
 /// Start of a page: IDs after `after` in its organization, then all later organizations.
-pub(crate) fn start(after: Option<AccountPlace>) -> (IdBytes, IdBytes) {
+fn start(after: Option<AccountPlace>) -> (IdBytes, IdBytes) {
     match after {
         Some((organization, account)) => (organization.stored(), account.stored()),
         None => (BEFORE_ALL_IDS, AFTER_ALL_IDS),

@@ -7,8 +7,8 @@ use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::OF_INSTANCE;
 use crate::schema::{
-    account_notices, activations, attempt_classes, credential_secrets, credential_uses, enrolment_codes,
-    enrolment_drafts, hourly_counts, idempotency_keys, invitations, invited_addresses, known_networks, pending_seeds,
+    account_notices, activations, attempt_classes, credential_counts, credential_secrets, credential_uses,
+    enrolment_drafts, entities, global_lookups, hourly_counts, idempotency_keys, known_networks, pending_seeds,
     sessions,
 };
 use crate::stored::{AnyId, Id, StoredId as _};
@@ -18,6 +18,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use vault_core::credential::USE_SECONDS;
+use vault_core::entity::{Index, Kind};
 use vault_core::hourly::HOUR_SECONDS;
 use vault_core::lockout::NETWORK_KNOWN_SECONDS;
 use vault_core::notice::NOTICE_SECONDS;
@@ -103,41 +104,39 @@ pub(crate) const NETWORKS: Expiry<AnyId, Vec<u8>> = Expiry {
     },
 };
 
-/// The rest of the key is the digest of the code. Columns are compared as stored, so damage does not keep an invitation.
-pub(crate) const INVITATIONS: Expiry<(AnyId, AnyId), Vec<u8>> = Expiry {
+/// Columns are compared as stored, so damage does not keep an invitation.
+pub(crate) const INVITATIONS: Expiry<AnyId, AnyId> = Expiry {
     seconds: 0,
     find: |tx, until| {
-        let rows = invitations::table.filter(invitations::expires_at.le(until));
-        let account = (invitations::organization_id, invitations::account_id);
-        tx.page(rows.select((account, invitations::code)), EXPIRED_SLICE)
+        let rows =
+            entities::table.filter(entities::kind.eq(Kind::Invitation.as_str())).filter(entities::due_at.le(until));
+        tx.page(rows.select((entities::organization_id, entities::id)), EXPIRED_SLICE)
     },
-    delete: |tx, until, account, codes| Box::pin(delete_invitation(tx, until, account, codes)),
+    delete: |tx, until, organization, ids| Box::pin(delete_invitations(tx, until, organization, ids)),
 };
 
-async fn delete_invitation(
-    tx: &Tx<'_>,
-    until: i64,
-    (organization, account): &(AnyId, AnyId),
-    codes: &[Vec<u8>],
-) -> QueryResult<usize> {
-    let row = invitations::table
-        .filter(invitations::organization_id.eq(organization))
-        .filter(invitations::account_id.eq(account))
-        .filter(invitations::expires_at.le(until));
-    let version: Option<i64> = tx.first(locked(row.select(invitations::version), Update)).await?;
-    if version.is_none() {
-        return Ok(0);
-    }
+async fn delete_invitations(tx: &Tx<'_>, until: i64, organization: &AnyId, ids: &[AnyId]) -> QueryResult<usize> {
+    // Whoever accepts or replaces an invitation locks its organization.
+    let lock = credential_counts::table.filter(credential_counts::organization_id.eq(organization));
+    tx.first::<i64, _>(locked(lock.select(credential_counts::credentials), Update)).await?;
+    let expired = || {
+        entities::table
+            .filter(entities::organization_id.eq(organization))
+            .filter(entities::kind.eq(Kind::Invitation.as_str()))
+            .filter(entities::id.eq_any(ids))
+            .filter(entities::due_at.le(until))
+    };
+    let expired_ids: Vec<AnyId> = tx.load(expired().select(entities::id)).await?;
     let draft = enrolment_drafts::table
         .filter(enrolment_drafts::organization_id.eq(organization))
-        .filter(enrolment_drafts::account_id.eq(account));
-    let address = invited_addresses::table
-        .filter(invited_addresses::organization_id.eq(organization))
-        .filter(invited_addresses::account_id.eq(account));
+        .filter(enrolment_drafts::account_id.eq_any(&expired_ids));
+    let leading = global_lookups::table
+        .filter(global_lookups::organization_id.eq(organization))
+        .filter(global_lookups::id.eq_any(&expired_ids))
+        .filter(global_lookups::name.eq_any(Index::names_of(Kind::Invitation)));
     tx.execute(delete(draft)).await?;
-    tx.execute(delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes)))).await?;
-    tx.execute(delete(address)).await?;
-    tx.execute(delete(row)).await
+    tx.execute(delete(leading)).await?;
+    tx.execute(delete(expired())).await
 }
 
 pub(crate) const NOTICES: Expiry<(AnyId, AnyId), i64> = Expiry {

@@ -5,11 +5,12 @@ use super::super::{Read, Transaction};
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{
-    account_logins, activations, enrolment_codes, enrolment_drafts, instance, invitations, invited_addresses,
-    pending_seeds, recovery_codes, sessions,
+    account_logins, activations, enrolment_drafts, entities, global_lookups, instance, pending_seeds, recovery_codes,
+    sessions,
 };
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, update};
 use vault_core::Command;
+use vault_core::entity::{Index, Kind};
 use vault_core::port::{FinishRestore, Settled};
 use vault_core::principal::{Denial, Principal};
 
@@ -52,9 +53,10 @@ impl Transaction for Command<FinishRestore> {
             invitations: 0,
         };
         if ends_invitations {
-            tx.execute(delete(enrolment_codes::table)).await?;
-            tx.execute(delete(invited_addresses::table)).await?;
-            settled.invitations = count(tx.execute(delete(invitations::table)).await?);
+            let leading = global_lookups::name.eq_any(Index::names_of(Kind::Invitation));
+            tx.execute(delete(global_lookups::table.filter(leading))).await?;
+            let invitations = entities::table.filter(entities::kind.eq(Kind::Invitation.as_str()));
+            settled.invitations = count(tx.execute(delete(invitations)).await?);
         }
         audit.record(tx, &self.audit).await?;
         Ok(Some(settled))

@@ -1,21 +1,19 @@
 //! Rotation of the keys of the instance: moves rows from one key to another, and destroys keys that no row needs.
 
-use super::super::audit::AuditRecorder;
-use super::super::{Read, Transaction};
+use super::super::Read;
 use super::key_columns;
 use super::keys::ReadOrganizationKeys;
-use crate::db::{Db, Tx, Update, locked};
+use crate::db::{Db, Tx};
 use crate::failure::Failure;
-use crate::rows::accounts::directory;
 use crate::rows::accounts::pending_seed::PendingRow;
-use crate::rows::accounts::row::{SignedRow, account_of};
-use crate::rows::invitations::{DraftRow, InvitationRow, lock as lock_invitation};
-use crate::schema::{accounts, enrolment_drafts, invitations, organization_keys, pending_seeds};
-use crate::stored::{CodeColumns, Column, StoredId as _};
-use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
+use crate::rows::accounts::row::SignedRow;
+use crate::rows::drafts::DraftRow;
+use crate::schema::{accounts, enrolment_drafts, organization_keys, pending_seeds};
+use crate::stored::{CodeColumns, Column};
+use diesel::{QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::id::{AccountId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
-use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey, LookupMove};
+use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey};
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 
 /// Reads the row of a part with a row key, if it exists.
@@ -38,10 +36,6 @@ pub(crate) async fn read(
         InstancePart::OrganizationKeys => first!(organization_keys, KeyRow),
         InstancePart::Accounts => first!(accounts, SealedAccountRow),
         InstancePart::PendingSeeds => first!(pending_seeds, SeedRow),
-        InstancePart::Invitations => {
-            let row: Option<_> = first!(invitations, InvitationRow)?;
-            Ok(row.map(|stored| InstanceRow::Invitation(Box::new(stored))))
-        }
         InstancePart::Drafts => first!(enrolment_drafts, AccountDraftRow),
     }
 }
@@ -134,36 +128,4 @@ pub(crate) async fn count_under(tx: &Tx<'_>, term: &KeyringEntry) -> Result<i64,
         rows = rows.saturating_add(tx.one(count).await?);
     }
     Ok(rows)
-}
-
-/// Moves rows to the current lookup key: they are found by the new digests only.
-pub(crate) struct RekeyLookups(pub(crate) Vec<LookupMove>);
-
-impl Transaction for RekeyLookups {
-    /// The number of rows that were changed.
-    type Outcome = usize;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<usize, Failure> {
-        audit.commit_without_entry();
-        let mut moved = 0;
-        for row in &self.0 {
-            moved += usize::from(move_lookup(tx, row).await?);
-        }
-        Ok(moved)
-    }
-}
-
-async fn move_lookup(tx: &Tx<'_>, LookupMove { part, place, address }: &LookupMove) -> Result<bool, Failure> {
-    let (organization, account) = (place.0, AccountId::from_uuid(place.1));
-    match part {
-        InstancePart::Accounts => {
-            let version = account_of(organization.stored(), account.stored()).select(accounts::version);
-            let version: Option<i64> = tx.first(locked(version, Update)).await?;
-            Ok(version.is_some() && directory::move_account(tx, address, organization, account).await?)
-        }
-        _ => {
-            let invitation = lock_invitation(tx, organization, account).await?;
-            Ok(invitation.is_some() && directory::move_invitation(tx, address, organization, account).await?)
-        }
-    }
 }

@@ -7,7 +7,7 @@
 use crate::db::Parts;
 use crate::schema::{
     accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, idempotency_keys,
-    invitations, organization_keys, organizations, pending_seeds, sessions,
+    organization_keys, organizations, pending_seeds, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -41,7 +41,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 18] = [
+const COLUMNS: [KeyColumn; 17] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
     of(Instance, "accounts", accounts::grant_key_id, ById),
@@ -49,7 +49,6 @@ const COLUMNS: [KeyColumn; 18] = [
     of(Instance, "accounts", accounts::seed, InBlob),
     of(Instance, "pending_seeds", pending_seeds::seed, InBlob),
     of(Instance, "pending_seeds", pending_seeds::digest_key_id, ById),
-    of(Instance, "invitations", invitations::digest_key_id, ById),
     of(Instance, "enrolment_drafts", enrolment_drafts::password, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
     of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
@@ -178,10 +177,6 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(pending_seeds::seed, pending.seed.blob.as_bytes()),
             bytes(pending_seeds::digest, pending.digest.code.as_bytes()),
             key(pending_seeds::digest_key_id, pending.digest.key),
-        ],
-        InstanceRow::Invitation(stored) => vec![
-            bytes(invitations::digest, stored.digest.code.as_bytes()),
-            key(invitations::digest_key_id, stored.digest.key),
         ],
         InstanceRow::Draft { draft, .. } => vec![
             bytes(enrolment_drafts::password, draft.password.blob.as_bytes()),
