@@ -4,6 +4,7 @@ use super::bind::Bind;
 use super::{Db, OpenTx, Share, Tx, Update, exists_row_by_row, locked, narrow, without_index};
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::connection::{Connection as _, Instrumentation, InstrumentationEvent, SimpleConnection as _};
+use diesel::result::DatabaseErrorKind;
 use diesel::sql_types::Bool;
 use diesel::{
     BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, Insertable, QueryDsl as _, Queryable,
@@ -295,6 +296,11 @@ async fn after_a_failure_no_statement_of_the_transaction_is_executed() {
             tx.insert(things::table, [thing(2)])
         );
         assert!(failed.is_err());
+        let late = tx.load::<i64, _>(things::table.select(things::size)).await;
+        assert!(
+            matches!(late, Err(diesel::result::Error::DatabaseError(DatabaseErrorKind::UniqueViolation, _))),
+            "{late:?}"
+        );
     }
     assert_eq!(all(&connection.tx()).await, [stored(1)]);
 }
