@@ -41,7 +41,7 @@
 //!
 //! // The keys that the database stores open under the same root key at every later start.
 //! let root = LoadedRootKey::load(&path, Arc::new(OsEntropy))?;
-//! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys)?;
+//! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance)?;
 //! let clock = Arc::new(now);
 //! let digest =
 //!     |keyring: &Keyring| keyring.digester(clock.clone()).digest(DigestPurpose::Network, &[b"192.0.2.0/24"]);
