@@ -10,7 +10,7 @@ fn named(form: Form, vended: &Vended, name: &str) -> String {
     form.render(&subject(vended, Some(&name))).unwrap().expose().to_owned()
 }
 
-/// Of lines for a shell, the first one, which unsets, is left out.
+/// The first line of shell formats, which unsets variables, is not compared.
 #[test]
 fn formats_equal_those_of_their_documentation() {
     let cases = include_str!("golden.txt").split("\n== ").skip(1);

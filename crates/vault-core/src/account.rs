@@ -16,7 +16,7 @@ pub use create::{CreateAccount, NewAccount};
 pub use find::{AccountKey, FindAccount, FoundAccount, ListAccounts};
 pub use read_own::{OwnAccount, ReadOwnAccount};
 pub use set_aside::{ChangeSetAside, ListSetAside, MAX_SET_ASIDE, SetAside, SetAsides};
-pub(crate) use sign::sign_account;
+pub(crate) use sign::{insert_account, sign_account};
 
 use crate::audit::{RecordedRights, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};

@@ -96,7 +96,7 @@ proptest! {
             if matches!(change, Change::Replace | Change::Stage | Change::Promote(_)) {
                 prop_assert!(after.versions().count() <= versions.max(2));
                 prop_assert!(after.others.iter().all(|one| one.is_kept(now)));
-                // What was destroyed within its retention is older than what is kept.
+                // A version that was destroyed within its retention is older than each kept one.
                 let oldest = after.others.iter().filter_map(|one| one.superseded).map(|one| one.at).min();
                 let gone = card.others.iter().filter(|one| one.is_kept(now) && after.version(one.number).is_none());
                 for gone in gone.filter_map(|one| one.superseded) {

@@ -1,7 +1,7 @@
 //! Creation of accounts.
 
-use super::{ACCOUNT_LIMIT_REACHED, MAX_ACCOUNTS, SignedAccount};
-use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
+use super::{ACCOUNT_LIMIT_REACHED, MAX_ACCOUNTS, SignedAccount, insert_account};
+use crate::audit::AuditAction;
 use crate::digest::{Digest, RowMac};
 use crate::error::Refusal;
 use crate::id::OrganizationId;
@@ -60,7 +60,7 @@ impl Operation for CreateAccount {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let (rows, grant) = (unit.rows(), &self.signed.grant);
-        let place @ (organization, account) = (grant.organization, grant.account);
+        let place @ (organization, _) = (grant.organization, grant.account);
         rows.lock(organization).await?;
         unit.authorize().await?;
         if !unit.principal().reaches(organization) || unit.organization(organization).await?.is_none() {
@@ -78,21 +78,8 @@ impl Operation for CreateAccount {
         if let Some(expired) = invited {
             discard(unit, (organization, expired.grant.account)).await?;
         }
-        let digest = self.signed.digest(unit.digester());
-        unit.require_active_key(digest.key).await?;
-        let new = NewAccount {
-            signed: self.signed.clone(),
-            digest,
-            password: self.password.clone(),
-            seed: self.seed.clone(),
-            recovery_codes: self.recovery_codes.clone(),
-            last_step: TimeStep::NONE,
-            created_at: unit.now(),
-        };
-        rows.insert_account(&new).await?;
-        let role = AuditChange::new(ChangedField::Role, None, Some(grant.role.to_string()));
-        let state = self.signed.state(unit.digester());
-        let affected = Subject::Account(account).left(RecordedRow::Account, state).changing([role]);
+        let secrets = (self.password.clone(), self.seed.clone(), self.recovery_codes.clone());
+        let affected = insert_account(unit, &self.signed, secrets, TimeStep::NONE).await?;
         unit.record(Some(organization), AuditAction::AccountCreated, affected).await
     }
 }

@@ -7,7 +7,7 @@ use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{Invitation, invitation_for, invitations_for};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AccountPlace;
-use crate::principal::{Denial, Principal, Scope};
+use crate::principal::{Denial, Scope};
 use std::cmp::Reverse;
 
 /// Lookup key of an account or an invitation.
@@ -30,22 +30,6 @@ pub enum FoundAccount {
     Invitations(usize),
 }
 
-/// Returns the organization to which a query is confined, or `None` for all.
-fn confine(principal: &Principal, scope: Scope) -> Result<Option<OrganizationId>, Denial> {
-    match scope {
-        Scope::One(organization) => Ok(Some(organization)),
-        Scope::All if *principal == Principal::Operator => Ok(None),
-        Scope::All => Err(Denial::InsufficientRole),
-    }
-}
-
-const fn organization_of(scope: Scope) -> Option<OrganizationId> {
-    match scope {
-        Scope::One(organization) => Some(organization),
-        Scope::All => None,
-    }
-}
-
 /// Finds an account or an invitation. Those outside the scope, or that the principal may not see, are treated as missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FindAccount {
@@ -60,12 +44,15 @@ impl Operation for FindAccount {
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
-        organization_of(self.scope)
+        self.scope.one()
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<FoundAccount>, Failure> {
         unit.authorize().await?;
-        let confined = confine(unit.principal(), self.scope)?;
+        let confined = self.scope.one();
+        if confined.is_none() && !unit.principal().may_see(self.scope) {
+            return Err(Denial::InsufficientRole.into());
+        }
         let sees = |organization: OrganizationId| {
             unit.principal().reaches(organization) && confined.is_none_or(|only| only == organization)
         };
@@ -126,15 +113,15 @@ impl Operation for ListAccounts {
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
-        organization_of(self.scope)
+        self.scope.one()
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ListedAccount>, Failure> {
         unit.authorize().await?;
-        let confined = confine(unit.principal(), self.scope)?;
-        if confined.is_some_and(|organization| !unit.principal().reaches(organization)) {
+        if !unit.principal().may_see(self.scope) {
             return Err(Denial::InsufficientRole.into());
         }
+        let confined = self.scope.one();
         let accounts = unit.rows().listed_accounts(confined, self.after, self.limit, unit.now()).await?;
         let mut listed: Vec<_> = accounts.iter().map(Account::listed).collect();
         listed.extend(self.invitations(unit, confined).await?);

@@ -2,8 +2,8 @@
 
 use super::find::open;
 use super::{Invitation, discard};
-use crate::account::{NewAccount, SignedAccount, sign_account};
-use crate::audit::{Actor, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
+use crate::account::{SignedAccount, insert_account, sign_account};
+use crate::audit::{Actor, AuditAction, RecordedRow, RowState, Subject};
 use crate::digest::{Digest, RowMac};
 use crate::entity::Opened;
 use crate::error::Refusal;
@@ -67,30 +67,14 @@ impl Operation for ConfirmEnrolment {
             return Err(Refusal::AddressInUse.into());
         }
         discard(unit, place).await?;
-        // An existing account keeps its role.
-        let mut role = None;
-        let state = if re_enrols {
+        let enrolled = if re_enrols {
             rows.set_password(place, &draft.password.blob).await?;
             rows.enrol_seed(place, &draft.seed, *step, now).await?;
             rows.replace_recovery_codes(place, &draft.recovery_codes).await?;
-            sign_account(unit, signed).await?
+            Subject::Account(account).left(RecordedRow::Account, sign_account(unit, signed).await?)
         } else {
-            let digest = signed.digest(unit.digester());
-            unit.require_active_key(digest.key).await?;
-            let new = NewAccount {
-                signed: signed.clone(),
-                digest,
-                password: draft.password,
-                seed: draft.seed,
-                recovery_codes: draft.recovery_codes,
-                last_step: *step,
-                created_at: now,
-            };
-            rows.insert_account(&new).await?;
-            role = Some(AuditChange::new(ChangedField::Role, None, Some(signed.grant.role.to_string())));
-            signed.state(unit.digester())
+            insert_account(unit, signed, (draft.password, draft.seed, draft.recovery_codes), *step).await?
         };
-        let enrolled = Subject::Account(account).left(RecordedRow::Account, state).changing(role);
         let affected = enrolled.and(RecordedRow::Invitation, RowState::Gone);
         unit.record_as(Actor::Unknown, Some(organization), AuditAction::AccountEnrolled, affected).await
     }

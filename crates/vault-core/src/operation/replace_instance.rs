@@ -6,7 +6,7 @@ use crate::id::OrganizationId;
 use crate::keyring::KeyringEntry;
 use crate::sealed::InstanceRecord;
 
-/// Replaces the keys of the instance, if they are as they were read.
+/// Replaces the keys of the instance, if they are unchanged since they were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplaceInstance {
     /// The instance as read.

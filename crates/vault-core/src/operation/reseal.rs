@@ -8,7 +8,7 @@ use crate::invitation::EnrolmentDraft;
 use crate::passcode::PendingSeed;
 use crate::port::{InstancePart, InstanceRow, InstanceRowKey, KeyedDigester, SealError, StoredRowKey, UnreadableRow};
 
-/// Place from which a step goes on.
+/// Position from which a step continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResealFrom {
     /// Entities of all kinds, after a key.

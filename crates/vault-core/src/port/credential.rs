@@ -40,8 +40,8 @@ pub struct StoredCredential {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
-    /// Number of changes by clients, including the save. Every [`ChangeCredential`](crate::credential::ChangeCredential) names the revision that it is based
-    /// on.
+    /// Number of changes by clients, including the save. Every [`ChangeCredential`](crate::credential::ChangeCredential)
+    /// names the revision that it is based on.
     pub revision: i64,
     /// The sealed card.
     pub card: Blob,

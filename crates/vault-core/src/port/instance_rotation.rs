@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 /// A kind of row that depends on a key of the instance, in one of the [protected tables](super::ProtectedTable). The rotation
-/// of the instance key also rewraps the instance-wide keys and the keyring.
+/// of the instance key also seals the keyring again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstancePart {
     /// Organizations: wrapped fingerprint keys.
@@ -165,8 +165,8 @@ pub trait InstanceRows: Send + Sync {
     ///   destroyed.
     fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64>;
 
-    /// Replaces the fields that depend on the instance key, and preserves version and times. Returns `false` if the row is
-    /// no longer as it was read.
+    /// Replaces the fields that depend on the instance key, and preserves version and times. Returns `false` if the row
+    /// has changed since it was read.
     fn reseal_row(&self, before: &InstanceRow, after: &InstanceRow) -> Reply<'_, bool>;
 }
 

@@ -246,7 +246,7 @@ async fn moved_data_opens_only_with_its_new_key() {
     for other in &elsewhere()[1..3] {
         assert!(is_damaged(process.rewrap(to, vec![row(*other, &before)]).await.remove(0)), "{other:?}");
     }
-    // Data that the card does not list is left out.
+    // Data that the card does not list is omitted.
     let listed = SealedCredential { data: vec![(99, before.0.clone())], ..row(place(), &before) };
     assert!(process.rewrap(to, vec![listed]).await.remove(0).unwrap().data.is_empty());
 

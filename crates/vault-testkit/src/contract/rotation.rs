@@ -127,7 +127,7 @@ pub async fn credentials_under_a_key_are_found_in_slices(suite: &dyn ContractSto
     assert_eq!(ids(&rows), saved);
     assert_eq!(rows.iter().map(|row| row.data.len()).collect::<Vec<_>>(), [1, 2, 1, 2, 1]);
     assert_eq!(rows[1].data[0].1.data, world.sealed_version(saved[1], 1).data);
-    // Each is as it was stored.
+    // All are unchanged.
     assert!(rows.iter().flat_map(keys_of).all(|key| key == world.key));
     let page = async |last: Option<&CredentialId>| {
         let query = FindSealed { after: last.copied(), limit: 2, ..world.find_under(world.key) };

@@ -62,7 +62,7 @@ pub(super) fn address(text: &str) -> EmailAddress {
     EmailAddress::parse(text).unwrap()
 }
 
-/// Returns the key of whoever has an address.
+/// Returns the lookup key of the account or invitation for an address.
 pub(super) fn by_address(email: &EmailAddress) -> AccountKey {
     AccountKey::Address(email.clone())
 }

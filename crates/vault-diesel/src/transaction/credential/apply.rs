@@ -31,7 +31,7 @@ pub(crate) async fn write(
         let version = diesel::update(secrets().filter(credential_secrets::version.eq(*number)));
         tx.execute(version.set(credential_secrets::destroy_at.eq(destroy_at.map(Timestamp::as_millis))))
     });
-    // A column that keeps its value is left out, so that its indexes are not written.
+    // Unchanged columns are omitted, so that its indexes are not written.
     let has_other_expiry = before.expires_at != change.expires_at;
     let has_other_version = before.version != change.current;
     let changed = (

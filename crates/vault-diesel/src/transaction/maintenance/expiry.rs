@@ -116,7 +116,7 @@ pub(crate) const INVITATIONS: Expiry<AnyId, AnyId> = Expiry {
 };
 
 async fn delete_invitations(tx: &Tx<'_>, until: i64, organization: &AnyId, ids: &[AnyId]) -> QueryResult<usize> {
-    // Whoever accepts or replaces an invitation locks its organization.
+    // Operations that accept or replace an invitation lock its organization.
     let lock = credential_counts::table.filter(credential_counts::organization_id.eq(organization));
     tx.first::<i64, _>(locked(lock.select(credential_counts::credentials), Update)).await?;
     let expired = || {
