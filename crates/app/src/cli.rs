@@ -714,13 +714,13 @@ pub(crate) enum KeyCommand {
     /// Rotate keys while the server runs
     ///
     /// With --organization or --all, organizations get new keys. The command rewraps the data keys of their credentials
-    /// and re-encrypts their information. It does not decrypt the data of credentials. It destroys the old key once
+    /// and re-encrypts everything else about them. It does not decrypt the data of credentials. It destroys the old key once
     /// nothing is encrypted with it. If it is interrupted, run it again: it continues. Several may run concurrently.
     ///
-    /// With --instance, a new instance key wraps the keys of organizations. Password hashes and TOTP secrets are re-encrypted, and
-    /// the MACs of accounts are recomputed. Access tokens, the audit log and receivers also get new
-    /// keys. Logins, tokens and sessions stay valid. Keys that an earlier run replaced and that nothing needs any more are
-    /// destroyed first; `key status` shows what still needs the others.
+    /// With --instance, a new instance key wraps the keys of organizations. Password hashes, TOTP secrets, invitations,
+    /// integrations, receivers and issuers are re-encrypted, and the MACs of accounts are recomputed. Access tokens, the
+    /// audit log and receivers also get new keys. Logins, tokens and sessions stay valid. Keys that an earlier run replaced
+    /// and that nothing needs any more are destroyed first; `key status` shows what still needs the others.
     ///
     /// With --root, only the new root key then decrypts the vault. Running servers continue, and
     /// need the new root key at their next start. Existing backups need the old one.
