@@ -31,17 +31,16 @@ GRANT SELECT, INSERT ON audit_checkpoints TO :"role";
 GRANT DELETE ON audit TO :"role";
 GRANT UPDATE :of_start, DELETE ON audit_checkpoints TO :"role";
 \endif
-GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
 GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
-    account_notices, credential_labels, directory, enrolment_drafts, erasures, global_lookups, idempotency_keys
+    account_notices, credential_labels, erasures, global_lookups, idempotency_keys
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
+    account_logins, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
     credential_uses, credentials, entities, event_deliveries, hourly_counts, known_networks, lookups,
-    organization_keys, organizations, pending_seeds, receiver_status, recovery_codes, sessions
+    organization_keys, organizations, receiver_status, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -103,18 +103,19 @@ fn a63_copied_rows_cannot_log_in() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let attacker = vault.account("Globex", "viewer");
+    let copied = |kinds: &str| {
+        format!(
+            "UPDATE entities v SET sealed = a.sealed FROM entities a \
+             WHERE v.id = '{{victim}}' AND a.id = '{{attacker}}' AND v.kind = a.kind AND v.kind IN ({kinds})"
+        )
+    };
     let statements = [
-        // The password.
-        "UPDATE accounts v SET password = a.password FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
-        // All authentication data.
-        "UPDATE accounts v SET password = a.password, seed = a.seed, seed_id = a.seed_id, password_id = a.password_id \
-         FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
-        // The privileges of the row.
-        "UPDATE accounts SET role = 'editor' WHERE id = '{victim}'",
-        "UPDATE accounts SET email = 'other@example.com' WHERE id = '{victim}'",
-        "UPDATE accounts v SET grant_digest = a.grant_digest FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
-        "UPDATE accounts SET grant_digest = '\\x' WHERE id = '{victim}'",
-        "UPDATE accounts SET state = 'invited' WHERE id = '{victim}'",
+        // Password and TOTP secret, then the rights, then both.
+        copied("'account_secrets'"),
+        copied("'account'"),
+        copied("'account', 'account_secrets'"),
+        "UPDATE entities SET version = version + 1 WHERE id = '{victim}'".to_owned(),
+        "UPDATE entities SET sealed = '\\x' WHERE id = '{victim}' AND kind = 'account'".to_owned(),
     ];
     for statement in statements {
         let victim = vault.admin();
@@ -129,11 +130,11 @@ fn a63_copied_rows_cannot_log_in() {
         assert!(matches!(right, 401 | 500), "{statement}: {right}");
         assert!(matches!(foreign, 401 | 500), "{statement}: {foreign}");
     }
-    // Point the directory to the victim: the attacker's secrets do not unlock another account.
+    // The attacker's address leads to the victim: the attacker's secrets do not unlock another account.
     let victim = vault.admin();
     sql.run(&format!(
-        "UPDATE directory d SET organization_id = v.organization_id, account_id = v.account_id FROM directory v \
-         WHERE d.account_id = '{}' AND v.account_id = '{}'",
+        "UPDATE global_lookups d SET organization_id = v.organization_id, id = v.id FROM global_lookups v \
+         WHERE d.id = '{}' AND v.id = '{}'",
         attacker.id, victim.id
     ));
     client.log_in(&attacker.sound_login()).problem("invalid-login");
@@ -145,13 +146,15 @@ fn a63_disabled_account_cannot_log_in_after_sql_change() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
+    sql.run("CREATE TABLE active AS SELECT * FROM entities WHERE kind = 'account'");
     vault.run(&["account", "set", "--state", "disabled", "--email", &account.email]).done();
-    sql.run("UPDATE accounts SET state = 'active'");
-    client.log_in(&account.sound_login()).problem("invalid-login");
+    sql.run("DELETE FROM entities WHERE kind = 'account'; INSERT INTO entities SELECT * FROM active");
+    vault.run(&["account", "set-role", "--role", "viewer", "--email", &account.email]).refused();
+    assert_eq!(vault.run(&["doctor", "--deep"]).status, Some(1));
     let viewer = vault.account("Acme", "viewer");
-    sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{}'", viewer.id));
+    sql.run(&format!("UPDATE entities SET version = version + 1 WHERE kind = 'account' AND id = '{}'", viewer.id));
     client.log_in(&viewer.sound_login()).problem("invalid-login");
-    // An operator command does not sign planted rows.
+    // An operator command does not seal planted rows again.
     vault.run(&["account", "unlock", "--email", &viewer.email]);
     for command in [
         &["account", "set-role", "--role", "admin"][..],
@@ -203,11 +206,11 @@ fn a63_replaced_password_stays_replaced() {
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
     let session = account.log_in(&client);
-    let earlier = sql.bytes("SELECT password FROM accounts");
+    sql.run("CREATE TABLE earlier AS SELECT * FROM entities WHERE kind = 'account_secrets'");
     let mut body = account.proof();
     body["new_password"] = json!("another long sentence");
     session.post_account("password", &body).expect(204);
-    sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(earlier)));
+    sql.run("DELETE FROM entities WHERE kind = 'account_secrets'; INSERT INTO entities SELECT * FROM earlier");
     sql.run("UPDATE attempt_classes SET attempts = 0, latest = NULL");
     let refused = client.log_in(&account.sound_login()).status;
     assert!(matches!(refused, 401 | 500), "{refused}");
@@ -302,29 +305,27 @@ fn a63_unconfirmed_secrets_stay_as_drafted() {
     let invited = session.invite("new@example.com", "viewer").expect(201).json();
     let code = invited["enrolment_code"].as_str().unwrap();
     client.enrol(code, "a password of the attacker").expect(200);
-    sql.run("CREATE TABLE stolen AS SELECT * FROM enrolment_drafts");
+    let drafts = "entities WHERE kind = 'enrolment_draft'";
+    sql.run(&format!("CREATE TABLE stolen AS SELECT * FROM {drafts}"));
     let drafted = client.enrol(code, "correct horse battery staple").expect(200).json();
-    let kept = "CREATE TABLE kept AS SELECT * FROM enrolment_drafts";
-    sql.run(&format!(
-        "{kept}; UPDATE enrolment_drafts d SET password = s.password, password_id = s.password_id FROM stolen s"
-    ));
+    let put_back = |from: &str| sql.run(&format!("DELETE FROM {drafts}; INSERT INTO entities SELECT * FROM {from}"));
+    sql.run(&format!("CREATE TABLE kept AS SELECT * FROM {drafts}"));
+    put_back("stolen");
     let person = Account::enrolled("Acme", &invited, &drafted, "correct horse battery staple");
     let passcode = || person.authenticator.code(current_step());
     assert!(client.confirm_enrolment(code, &passcode()).status >= 400);
-    sql.run("UPDATE enrolment_drafts d SET recovery_codes = s.recovery_codes FROM stolen s");
-    assert!(client.confirm_enrolment(code, &passcode()).status >= 400);
-    sql.run("DELETE FROM enrolment_drafts; INSERT INTO enrolment_drafts SELECT * FROM kept");
+    put_back("kept");
     client.confirm_enrolment(code, &passcode()).expect(204);
 
     let viewer = vault.account("Acme", "viewer");
     let own = viewer.log_in(&client);
     let next = own.post_account("passcode", &viewer.proof()).expect(200).json();
     let next = Authenticator::new(next["totp"]["secret"].as_str().unwrap());
-    sql.run("UPDATE pending_seeds SET expires_at = expires_at + 86400000");
+    sql.run("UPDATE entities SET version = version + 1, due_at = due_at + 86400000 WHERE kind = 'pending_seed'");
     let confirmation = json!({"passcode": next.code(current_step())});
     assert!(own.post_account("passcode/confirm", &confirmation).status >= 500);
     let doctor = vault.run(&["doctor", "--deep"]);
-    assert!(doctor.status == Some(1) && doctor.stdout.contains("pending_seeds"), "{doctor:?}");
+    assert!(doctor.status == Some(1) && doctor.stdout.contains("entities"), "{doctor:?}");
 }
 
 /// The number of a destroyed version is not assigned again, so its data does not open as another version.
@@ -404,25 +405,20 @@ fn a64_damaged_password_row_is_refused() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
-    let sound = sql.bytes("SELECT password FROM accounts");
+    let sound = sql.bytes("SELECT sealed FROM entities WHERE kind = 'account_secrets'");
+    let put = |bytes: &[u8]| {
+        sql.run(&format!("UPDATE entities SET sealed = '\\x{}' WHERE kind = 'account_secrets'", hex::encode(bytes)));
+    };
     let before = vault.server().resident_bytes();
-    let hashes = [
-        "$argon2id$v=19$m=4194304,t=1,p=1$c29tZXNhbHRzb21lc2FsdA$aGFzaGhhc2hoYXNoaGFzaGhhc2hoYXNoaGFzaGhhc2g",
-        "$argon2id$v=19$m=8,t=100000,p=255$",
-        "$2b$",
-        "\u{fc}",
-    ];
-    let mut damaged: Vec<Vec<u8>> = hashes.iter().map(|hash| hash.as_bytes().to_vec()).collect();
-    damaged.extend([vec![], vec![1], sound[..sound.len() / 2].to_vec(), vec![0; 300], vec![0xff; 100_000]]);
-    for bytes in damaged {
-        sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(&bytes)));
+    for bytes in [&[][..], &[1], &sound[..sound.len() / 2], &[0; 300], &vec![0xff; 100_000]] {
+        put(bytes);
         sql.run("UPDATE attempt_classes SET attempts = 0, latest = NULL");
         let body = json!({"email": account.email, "password": account.password, "passcode": "000000"});
         let answer = client.log_in(&body);
         assert!(matches!(answer.status, 401 | 500), "{}", answer.status);
     }
     assert!(vault.server().resident_bytes() < before + (256 << 20), "a row decides how much memory a login takes");
-    sql.run(&format!("UPDATE accounts SET password = '\\x{}'", hex::encode(&sound)));
+    put(&sound);
     sql.run("UPDATE attempt_classes SET attempts = 0, latest = NULL");
     account.log_in(&client);
 }
@@ -442,8 +438,7 @@ fn a68_nonces_do_not_repeat_under_one_key() {
         ("credentials", "card"),
         ("credential_secrets", "data_key"),
         ("credential_secrets", "data"),
-        ("accounts", "password"),
-        ("accounts", "seed"),
+        ("entities", "sealed"),
         ("organization_keys", "wrapped"),
         ("organizations", "fingerprint_wrapped"),
     ];
@@ -483,10 +478,10 @@ fn a70_deleted_credential_leaves_no_row() {
         "organization_keys",
         "credentials",
         "credential_secrets",
-        "accounts",
+        "entities",
+        "global_lookups",
         "sessions",
         "recovery_codes",
-        "directory",
         "organizations",
     ] {
         assert_eq!(sql.value(&format!("SELECT count(*) FROM {table}")), "0", "{table}");

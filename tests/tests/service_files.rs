@@ -237,8 +237,8 @@ fn service_role_has_minimal_rights_on_every_table() {
         ("instance", "INSERT"),
         ("instance", "DELETE"),
         ("schema_versions", "INSERT"),
-        ("accounts", "TRUNCATE"),
-        ("accounts", "TRIGGER"),
+        ("entities", "TRUNCATE"),
+        ("entities", "TRIGGER"),
     ] {
         let has = sql.value(&format!("SELECT has_table_privilege('{SERVICE}', '{table}', '{right}')"));
         assert_eq!(has, "f", "{right} on {table}");

@@ -124,7 +124,7 @@ fn replicas_continue_after_additive_migration() {
     saved.push(session.save(&small("before", 1)));
     Sql::of(&vault).run(
         "ALTER TABLE audit ADD COLUMN later TEXT; ALTER TABLE credentials ADD COLUMN later BIGINT NOT NULL DEFAULT 0; \
-         ALTER TABLE sessions ADD COLUMN later TEXT; ALTER TABLE accounts ADD COLUMN later TEXT; \
+         ALTER TABLE sessions ADD COLUMN later TEXT; ALTER TABLE entities ADD COLUMN later TEXT; \
          CREATE TABLE later (id TEXT PRIMARY KEY); CREATE INDEX credentials_later ON credentials (later); \
          INSERT INTO schema_versions (version, applied_at) VALUES ('9999_later', 0)",
     );

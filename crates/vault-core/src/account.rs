@@ -5,29 +5,32 @@ mod confirm_passcode;
 mod create;
 mod find;
 mod read_own;
+mod secrets;
 mod set_aside;
-mod sign;
 
 pub(crate) use change::changes;
 pub use change::{AccountChange, ChangeAccount};
-pub use confirm_passcode::{ConfirmPasscode, ReserveConfirmation, WaitingSeed};
-pub(crate) use create::require_room;
-pub use create::{CreateAccount, NewAccount};
+pub use confirm_passcode::{ConfirmPasscode, ReserveConfirmation};
+pub use create::CreateAccount;
+pub(crate) use create::{created, insert_account, require_room};
+pub(crate) use find::is_member;
 pub use find::{AccountKey, FindAccount, FoundAccount, ListAccounts};
 pub use read_own::{OwnAccount, ReadOwnAccount};
+pub use secrets::AccountSecrets;
+pub(crate) use secrets::put;
 pub use set_aside::{ChangeSetAside, ListSetAside, MAX_SET_ASIDE, SetAside, SetAsides};
-pub(crate) use sign::{insert_account, sign_account};
 
-use crate::audit::{RecordedRights, RecordedRow, RowState};
-use crate::digest::{DigestPurpose, RowMac};
+use crate::audit::{Affected, Subject};
 use crate::email::EmailAddress;
+use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::error::Refusal;
-use crate::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
+use crate::id::{AccountId, OrganizationId, SecretsId, SessionId};
 use crate::lockout::{AttemptLock, WRONG_PASSCODES};
-use crate::port::KeyedDigester;
+use crate::port::AccountPlace;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// Maximum number of accounts and invitations of an organization.
 pub const MAX_ACCOUNTS: i64 = 10_000;
@@ -47,7 +50,7 @@ pub enum AccountState {
     /// Cannot log in until its user has enrolled again. Password, TOTP secret and recovery codes are deleted.
     ReEnrolling,
     /// An [`Invitation`](crate::invitation::Invitation) that was not accepted yet. Only lists and invitations have this
-    /// state, never the row of an account.
+    /// state, never an account.
     Invited,
 }
 
@@ -85,117 +88,111 @@ impl AccountRights {
     }
 }
 
-/// The sessions of an account that no change has revoked. The row of an account contains this under its MAC, so that
-/// revoked sessions stay revoked whatever rows of sessions exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The sessions of an account that no change has revoked. The document of an account contains this, so that revoked sessions
+/// stay revoked whatever rows of sessions exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidSessions {
-    /// Version of the account since which logins create valid sessions.
+    /// Number of changes of the account since which logins create valid sessions.
     pub since: i64,
-    /// An older session that is also valid, because it made the change that revoked the others, or
-    /// [`ValidSessions::NO_SESSION`].
-    pub kept: SessionId,
+    /// An older session that is also valid, because it made the change that revoked the others.
+    pub kept: Option<SessionId>,
 }
 
 impl ValidSessions {
-    /// ID instead of an older session.
-    pub const NO_SESSION: SessionId = SessionId::from_bytes([0; 16]);
+    /// Those of a new account.
+    pub const FIRST: Self = Self { since: 1, kept: None };
 
-    /// Returns whether a session of a login at this version of the account is valid.
+    /// Returns whether a session of a login after this number of changes is valid.
     pub fn include(&self, session: SessionId, version: i64) -> bool {
-        version >= self.since || (session == self.kept && session != Self::NO_SESSION)
+        version >= self.since || self.kept == Some(session)
     }
 }
 
-/// The fields that the MAC of an account's row covers: rights, address, the IDs of password and TOTP secret, and which
-/// sessions are valid.
-///
-/// If the MAC does not verify, the row grants nothing, so write access to the database alone does not permit a login.
-/// The MAC of a complete old row that an attacker restores still verifies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedAccount {
+/// An account: its rights, and which secrets and sessions are valid. Each change of it revokes all sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
     /// Rights of the account.
     pub grant: AccountRights,
-    /// Number of changes of these fields. A change names the version that it is based on.
-    pub version: i64,
-    /// ID of the password, or [`SignedAccount::NO_PASSWORD`].
-    pub password: PasswordId,
-    /// ID of the TOTP secret, or [`SignedAccount::NO_SEED`].
-    pub seed: SeedId,
+    /// ID of its [`AccountSecrets`], so that others that SQL puts back are not accepted. `None` until its user enrols again.
+    pub secrets: Option<SecretsId>,
     /// The sessions that are valid if their rows exist.
     pub sessions: ValidSessions,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time since which its TOTP secret is in use.
+    pub passcode_enrolled_at: Timestamp,
 }
 
-impl SignedAccount {
-    /// First version of an account.
-    pub const FIRST_VERSION: i64 = 1;
-    /// ID instead of a TOTP secret for an account that must enrol again. The MAC covers it, so an attacker with write
-    /// access to the database cannot restore the old password and TOTP secret.
-    pub const NO_SEED: SeedId = SeedId::from_bytes([0; 16]);
-    /// ID instead of a password, like [`SignedAccount::NO_SEED`].
-    pub const NO_PASSWORD: PasswordId = PasswordId::from_bytes([0; 16]);
-
-    /// Creates the fields of a new account.
-    pub const fn new(grant: AccountRights, password: PasswordId, seed: SeedId) -> Self {
-        let (version, kept) = (Self::FIRST_VERSION, ValidSessions::NO_SESSION);
-        Self { grant, version, password, seed, sessions: ValidSessions { since: version, kept } }
+impl Account {
+    /// Creates an account.
+    pub const fn new(grant: AccountRights, secrets: SecretsId, created_at: Timestamp) -> Self {
+        let (sessions, passcode_enrolled_at) = (ValidSessions::FIRST, created_at);
+        Self { grant, secrets: Some(secrets), sessions, created_at, passcode_enrolled_at }
     }
 
-    /// Returns the fields after a change of the rights.
+    /// Returns the value that leads to the account with an address.
+    pub(crate) fn at(email: &EmailAddress) -> Lookup {
+        Lookup::new(Index::AccountAddress, email.as_str())
+    }
+
+    /// Returns its organization and ID.
+    pub const fn place(&self) -> AccountPlace {
+        (self.grant.organization, self.grant.account)
+    }
+
+    /// Returns whether it can log in.
+    pub fn is_active(&self) -> bool {
+        self.grant.state == AccountState::Active
+    }
+
+    /// Returns the account after a change of the rights.
     #[must_use]
     pub fn with_grant(&self, grant: AccountRights) -> Self {
         Self { grant, ..self.changed() }
     }
 
-    /// Returns the fields after a change of the password.
+    /// Returns the account with other secrets.
     #[must_use]
-    pub fn with_password(&self, password: PasswordId) -> Self {
-        Self { password, ..self.changed() }
+    pub fn with_secrets(&self, secrets: SecretsId) -> Self {
+        Self { secrets: Some(secrets), ..self.changed() }
     }
 
-    /// Returns the fields after a change of the TOTP secret.
+    /// Returns the account with another TOTP secret, in use since `now`.
     #[must_use]
-    pub fn with_seed(&self, seed: SeedId) -> Self {
-        Self { seed, ..self.changed() }
+    pub fn with_passcode(&self, secrets: SecretsId, now: Timestamp) -> Self {
+        Self { passcode_enrolled_at: now, ..self.with_secrets(secrets) }
     }
 
-    /// Returns the fields in their next version. Every change revokes all sessions.
     fn changed(&self) -> Self {
-        let (version, kept) = (self.version + 1, ValidSessions::NO_SESSION);
-        Self { version, sessions: ValidSessions { since: version, kept }, ..self.clone() }
+        Self { sessions: ValidSessions { since: self.sessions.since + 1, kept: None }, ..self.clone() }
     }
 
-    /// Returns the fields after a change that `session` of the account made and that revoked only the others.
+    /// Returns the account after a change that `session` of the account made and that revoked only the others.
     #[must_use]
     pub fn keeping(self, session: SessionId) -> Self {
-        Self { sessions: ValidSessions { kept: session, ..self.sessions }, ..self }
-    }
-
-    /// Returns whether the account has no password, TOTP secret and recovery codes until its user enrols again. This is
-    /// independent of the state, because it can also apply to a disabled account.
-    pub fn awaits_enrolment(&self) -> bool {
-        self.seed == Self::NO_SEED
+        Self { sessions: ValidSessions { kept: Some(session), ..self.sessions }, ..self }
     }
 
     /// Returns the state that the account has after it is enabled.
-    pub fn enabled_state(&self) -> AccountState {
-        if self.awaits_enrolment() { AccountState::ReEnrolling } else { AccountState::Active }
+    pub const fn enabled_state(&self) -> AccountState {
+        if self.secrets.is_some() { AccountState::Active } else { AccountState::ReEnrolling }
     }
 
-    /// Returns the fields after the secrets were deleted. The role is unchanged, and a disabled account stays disabled.
+    /// Returns the account after the secrets were deleted. The role is unchanged, and a disabled account stays disabled.
     #[must_use]
-    pub fn without_secrets(&self) -> Self {
-        let after = Self { seed: Self::NO_SEED, ..self.with_password(Self::NO_PASSWORD) };
+    pub fn without_secrets(&self, now: Timestamp) -> Self {
+        let after = Self { secrets: None, passcode_enrolled_at: now, ..self.changed() };
         match self.grant.state {
             AccountState::Disabled => after,
             _ => after.in_state(AccountState::ReEnrolling),
         }
     }
 
-    /// Returns the fields after the user enrolled again with this password and TOTP secret. The role is unchanged, and a disabled
-    /// account stays disabled.
+    /// Returns the account after the user enrolled again with these secrets. The role is unchanged, and a disabled account
+    /// stays disabled.
     #[must_use]
-    pub fn re_enrolled(&self, password: PasswordId, seed: SeedId) -> Self {
-        let after = Self { seed, ..self.with_password(password) };
+    pub fn re_enrolled(&self, secrets: SecretsId, now: Timestamp) -> Self {
+        let after = self.with_passcode(secrets, now);
         match self.grant.state {
             AccountState::ReEnrolling => after.in_state(AccountState::Active),
             _ => after,
@@ -205,41 +202,19 @@ impl SignedAccount {
     fn in_state(self, state: AccountState) -> Self {
         Self { grant: AccountRights { state, ..self.grant }, ..self }
     }
+}
 
-    /// Computes the MAC of the row.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
-        self.with_parts(|parts| digester.sign(DigestPurpose::AccountRights, parts))
+impl Entity for Account {
+    const KIND: Kind = Kind::Account;
+
+    fn lookups(&self, id: Uuid) -> Vec<Lookup> {
+        let manages = self.grant.role.permits(Action::ManageAccounts);
+        let admin = manages.then(|| Lookup::new(Index::Admin, id.to_string()));
+        admin.into_iter().chain([Self::at(&self.grant.email)]).collect()
     }
 
-    /// Returns the state of the row, as the audit log records it.
-    pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
-        self.states(digester).current()
-    }
-
-    /// Returns the state of the row in every form in which the audit log may have recorded it.
-    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedRights {
-        self.with_parts(|parts| RowState::of_grant(RecordedRow::Account, self.version, parts, digester))
-    }
-
-    /// Returns whether `code` is the MAC of the row, under the key that it names.
-    pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowMac) -> bool {
-        self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountRights, parts, code))
-    }
-
-    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
-        let parts: [&[u8]; 10] = [
-            self.grant.account.as_bytes(),
-            self.grant.organization.as_bytes(),
-            self.grant.email.as_str().as_bytes(),
-            self.grant.role.as_str().as_bytes(),
-            self.grant.state.as_str().as_bytes(),
-            &self.version.to_be_bytes(),
-            self.password.as_bytes(),
-            self.seed.as_bytes(),
-            &self.sessions.since.to_be_bytes(),
-            self.sessions.kept.as_bytes(),
-        ];
-        digest(&parts)
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Account(AccountId::from_uuid(id)).into()
     }
 }
 
@@ -247,38 +222,6 @@ impl SignedAccount {
 /// deleted), and `others` is the number of other active admins. Invitations do not count.
 pub fn takes_last_admin(before: &AccountRights, after: Option<&AccountRights>, others: u64) -> bool {
     before.is_active_admin() && others == 0 && !after.is_some_and(AccountRights::is_active_admin)
-}
-
-/// A stored account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Fields that the row's MAC covers.
-    pub signed: SignedAccount,
-    /// MAC of the row. If it does not verify, the row grants nothing.
-    pub digest: RowMac,
-    /// Time of creation.
-    pub created_at: Timestamp,
-    /// Results of previous logins.
-    pub logins: AccountLogins,
-    /// Time until which an open enrolment code for re-enrolment is valid, if any.
-    pub enrolment_until: Option<Timestamp>,
-}
-
-impl Account {
-    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        self.signed.fits(digester, &self.digest)
-    }
-
-    /// Returns the account as it appears in lists.
-    pub fn listed(&self) -> ListedAccount {
-        ListedAccount {
-            grant: self.signed.grant.clone(),
-            created_at: self.created_at,
-            logins: self.logins,
-            invitation_expires_at: self.enrolment_until,
-        }
-    }
 }
 
 /// Results of an account's previous logins.

@@ -6,6 +6,7 @@ mod change;
 mod checkpoint;
 mod delivery;
 mod entry;
+mod list;
 mod origin;
 mod state;
 mod verification;
@@ -17,8 +18,9 @@ pub use checkpoint::{
 };
 pub use delivery::{DeliveryBreach, DeliveryPosition, DeliveryState};
 pub use entry::{AuditEntry, AuditedCredential};
+pub use list::ListEntries;
 pub use origin::Origin;
-pub use state::{Affected, RecordedRights, RecordedRow, RowState};
+pub use state::{Affected, RecordedRow, RowState};
 pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{IssuedCredential, Purpose};

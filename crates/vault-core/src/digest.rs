@@ -11,14 +11,8 @@ use subtle::ConstantTimeEq;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DigestPurpose {
-    /// Decoy of an address, which gets the writes of uncounted attempts.
-    AttemptBucket,
     /// Network of a login.
     Network,
-    /// Rights in the row of an account.
-    AccountRights,
-    /// Secrets of an account that its owner has not confirmed.
-    UnconfirmedSecrets,
     /// An enrolment code.
     EnrolmentCode,
     /// An integration token.
@@ -33,17 +27,12 @@ pub enum DigestPurpose {
     EventDelivery,
     /// Content of an event without an ID of its own, from which the ID is derived.
     EventId,
-    /// State of a privileged row, as the audit log records it. The row itself never accepts it.
-    RecordedState,
 }
 
 impl DigestPurpose {
     /// All variants.
-    pub const ALL: [Self; 12] = [
-        Self::AttemptBucket,
+    pub const ALL: [Self; 8] = [
         Self::Network,
-        Self::AccountRights,
-        Self::UnconfirmedSecrets,
         Self::EnrolmentCode,
         Self::IntegrationToken,
         Self::IdempotentBody,
@@ -51,16 +40,12 @@ impl DigestPurpose {
         Self::Label,
         Self::EventDelivery,
         Self::EventId,
-        Self::RecordedState,
     ];
 
     /// Returns the label that separates this purpose's key from all others.
     pub const fn label(self) -> &'static str {
         match self {
-            Self::AttemptBucket => "attempt bucket",
             Self::Network => "network",
-            Self::AccountRights => "account grant",
-            Self::UnconfirmedSecrets => "unconfirmed secrets",
             Self::EnrolmentCode => "enrolment code",
             Self::IntegrationToken => "integration token",
             Self::IdempotentBody => "idempotent body",
@@ -68,7 +53,6 @@ impl DigestPurpose {
             Self::Label => "label",
             Self::EventDelivery => "event delivery",
             Self::EventId => "event id",
-            Self::RecordedState => "recorded state",
         }
     }
 
@@ -148,8 +132,7 @@ impl From<Digest> for LookupDigests {
     }
 }
 
-/// MAC of a privileged row or of a cursor, with the instance key that created it. Each names its own key, so that rows
-/// can be moved to another key one by one.
+/// MAC of a cursor, with the instance key that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowMac {
     /// Instance key of the MAC.

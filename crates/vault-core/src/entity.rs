@@ -85,6 +85,14 @@ pub enum Kind {
     SetAside,
     /// An invitation, under the ID of the account that it creates or re-enrols.
     Invitation,
+    /// Rights of an account.
+    Account,
+    /// Password and TOTP secret of an account, under its ID.
+    AccountSecrets,
+    /// TOTP secret of an account that is pending confirmation, under the ID of the account.
+    PendingSeed,
+    /// Draft of an enrolment, under the ID of the invitation.
+    EnrolmentDraft,
 }
 
 impl Kind {
@@ -96,13 +104,25 @@ impl Kind {
     /// Returns whether opened documents are cached: those that requests read, without those that contain secrets.
     pub(crate) const fn is_cached(self) -> bool {
         match self {
-            Self::Organization | Self::Integration | Self::Namespace | Self::Issuer | Self::IssuerKeys => true,
-            Self::Receiver | Self::SigningKeys | Self::PublicationChecks | Self::SetAside | Self::Invitation => false,
+            Self::Organization
+            | Self::Integration
+            | Self::Namespace
+            | Self::Issuer
+            | Self::IssuerKeys
+            | Self::Account => true,
+            Self::Receiver
+            | Self::SigningKeys
+            | Self::PublicationChecks
+            | Self::SetAside
+            | Self::Invitation
+            | Self::AccountSecrets
+            | Self::PendingSeed
+            | Self::EnrolmentDraft => false,
         }
     }
 
     /// Returns how audit entries name the rows of this kind. `None` if no entry records its versions, because no
-    /// principal changes it, or it changes only the view of its user.
+    /// principal changes it, another document names the valid one, it is temporary, or it changes only the view of its user.
     pub const fn recorded(self) -> Option<RecordedRow> {
         Some(match self {
             Self::Organization => RecordedRow::Organization,
@@ -112,7 +132,13 @@ impl Kind {
             Self::Issuer => RecordedRow::Issuer,
             Self::SigningKeys => RecordedRow::SigningKeys,
             Self::Invitation => RecordedRow::Invitation,
-            Self::IssuerKeys | Self::PublicationChecks | Self::SetAside => return None,
+            Self::Account => RecordedRow::Account,
+            Self::IssuerKeys
+            | Self::PublicationChecks
+            | Self::SetAside
+            | Self::AccountSecrets
+            | Self::PendingSeed
+            | Self::EnrolmentDraft => return None,
         })
     }
 }
@@ -169,6 +195,10 @@ pub enum Index {
     InvitedAddress,
     /// Digest of the enrolment code of an invitation.
     EnrolmentCode,
+    /// Address of an account.
+    AccountAddress,
+    /// ID of an account whose role permits to manage accounts, whatever its state.
+    Admin,
 }
 
 impl Index {
@@ -193,12 +223,20 @@ impl Index {
             Self::IssuerName => Kind::Issuer,
             Self::SigningKeys => Kind::SigningKeys,
             Self::InvitedAddress | Self::EnrolmentCode => Kind::Invitation,
+            Self::AccountAddress | Self::Admin => Kind::Account,
         }
     }
 
     /// Returns whether its values are unique in the instance: they are found before the organization is known.
     pub const fn is_global(self) -> bool {
-        matches!(self, Self::OrganizationName | Self::IntegrationToken | Self::InvitedAddress | Self::EnrolmentCode)
+        matches!(
+            self,
+            Self::OrganizationName
+                | Self::IntegrationToken
+                | Self::InvitedAddress
+                | Self::EnrolmentCode
+                | Self::AccountAddress
+        )
     }
 }
 

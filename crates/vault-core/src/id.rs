@@ -67,10 +67,9 @@ ids! {
     AuditId;
     /// ID of a key that seals, wraps or authenticates.
     KeyId;
-    /// ID of a TOTP secret. A new secret has a new ID.
-    SeedId;
-    /// ID of a password: random, new with each password, and the same for each verifier of one password.
-    PasswordId;
+    /// ID of an account's password and TOTP secret: random, new with each change of one of them, and the same for each
+    /// verifier of one password.
+    SecretsId;
     /// ID of an integration.
     IntegrationId;
     /// ID of an issuer: random, so that an issuer that is added again under the same name has another one.

@@ -14,15 +14,13 @@ pub use draft::WriteDraft;
 pub use find::{FindInvitation, OpenInvitation};
 pub(crate) use find::{discard, invitation_for, invitations_for};
 
-use crate::account::{AccountLogins, AccountRights, AccountState, ListedAccount};
+use crate::account::{AccountLogins, AccountRights, AccountSecrets, AccountState, ListedAccount};
 use crate::audit::{Affected, Subject};
-use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::id::{AccountId, OrganizationId};
-use crate::port::KeyedDigester;
 use crate::role::Role;
-use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -110,51 +108,22 @@ impl Entity for Invitation {
 }
 
 /// Password, TOTP secret and recovery codes of an invited user, until a code confirms them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnrolmentDraft {
-    /// The sealed password.
-    pub password: SealedPassword,
-    /// The sealed TOTP secret.
-    pub seed: SealedSeed,
+    /// Password and TOTP secret. Each draft has its own ID.
+    pub secrets: AccountSecrets,
     /// Digests of the recovery codes.
     pub recovery_codes: Vec<Digest>,
-    /// MAC of the row. If it does not verify, the draft cannot be confirmed.
-    pub digest: RowMac,
 }
 
-impl EnrolmentDraft {
-    /// Signs the draft of an account and returns it as stored.
-    pub fn sign(
-        account: (OrganizationId, AccountId),
-        password: SealedPassword,
-        seed: SealedSeed,
-        recovery_codes: Vec<Digest>,
-        digester: &dyn KeyedDigester,
-    ) -> Self {
-        let sign = |parts: &[&[u8]]| digester.sign(DigestPurpose::UnconfirmedSecrets, parts);
-        let digest = Self::with_parts(account, (&password, &seed, &recovery_codes), sign);
-        Self { password, seed, recovery_codes, digest }
+impl Entity for EnrolmentDraft {
+    const KIND: Kind = Kind::EnrolmentDraft;
+
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        Vec::new()
     }
 
-    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn mac_is_valid(&self, account: (OrganizationId, AccountId), digester: &dyn KeyedDigester) -> bool {
-        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::UnconfirmedSecrets, parts, &self.digest);
-        Self::with_parts(account, (&self.password, &self.seed, &self.recovery_codes), is_signed)
-    }
-
-    fn with_parts<T>(
-        (organization, account): (OrganizationId, AccountId),
-        (password, seed, codes): (&SealedPassword, &SealedSeed, &[Digest]),
-        digest: impl FnOnce(&[&[u8]]) -> T,
-    ) -> T {
-        // Other secrets have an expiry instead of a password, so the number of parts differs.
-        let parts: [&[u8]; 4] =
-            [organization.as_bytes(), account.as_bytes(), password.id.as_bytes(), seed.id.as_bytes()];
-        let parts: Vec<&[u8]> = parts
-            .into_iter()
-            .chain([&b"codes"[..]])
-            .chain(codes.iter().map(|code| code.as_bytes().as_slice()))
-            .collect();
-        digest(&parts)
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Account(AccountId::from_uuid(id)).into()
     }
 }

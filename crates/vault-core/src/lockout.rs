@@ -3,8 +3,8 @@
 //! Attempts are counted in throttle buckets. Each network from which an account logged in within 90 days has its own
 //! bucket, and all other networks share one. An attacker in another network therefore cannot lock the user out.
 //! Attempts are counted before the password is hashed, so a crash, a parallel request or another replica does not gain
-//! an extra guess. An attempt that the bucket does not allow is still evaluated, against a decoy: it writes a decoy row
-//! instead of the bucket and changes nothing else. Neither time nor load therefore reveals whether an address exists.
+//! an extra guess. An attempt that the bucket does not allow is still evaluated, against a decoy: it writes the decoy's bucket
+//! instead and changes nothing else. Neither time nor load therefore reveals whether an address exists.
 
 use crate::digest::Digest;
 use crate::time::Timestamp;
@@ -25,17 +25,9 @@ pub const NETWORK_KNOWN_SECONDS: i64 = 90 * 24 * 3600;
 pub const NETWORK_NOTED_SECONDS: i64 = 24 * 3600;
 /// Maximum number of known networks of an account. The least recently used one is removed first.
 pub const KNOWN_NETWORKS: usize = 8;
-/// Number of decoy rows for the writes of attempts that have no effect. The digest of an address selects its decoy.
-pub const DECOYS: u16 = 4_096;
 /// Time after the latest wrong passcode until one is forgiven, in seconds: 7 days. Each further period forgives
 /// another.
 pub const FORGIVEN_SECONDS: i64 = 7 * 24 * 3600;
-
-/// Returns the decoy of the address with this digest.
-pub(crate) fn decoy_of(address: &Digest) -> u16 {
-    let [high, low, ..] = *address.as_bytes();
-    u16::from_be_bytes([high, low]) % DECOYS
-}
 
 /// Attempts in one bucket since its last successful login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -225,22 +217,5 @@ impl WrongPasscodes {
     /// Returns whether time-based passcodes are disabled until the passcode is reset.
     pub const fn disables(self) -> bool {
         self.count >= WRONG_PASSCODES
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_distributed_over_all_decoys() {
-        let digest = |number: u16| {
-            let mut bytes = [0; 32];
-            bytes[..2].copy_from_slice(&number.to_be_bytes());
-            Digest::from_bytes(bytes)
-        };
-        let mut addresses = vec![0; usize::from(DECOYS)];
-        (0..=u16::MAX).for_each(|number| addresses[usize::from(decoy_of(&digest(number)))] += 1);
-        assert!(addresses.iter().all(|count| *count == 16), "evenly");
     }
 }

@@ -1,30 +1,31 @@
 //! Login attempts and re-authentication: an operation reserves an attempt before the password is hashed, another one
 //! finishes it. Each commits exactly once, whatever the outcome.
 //!
-//! An attempt on an unknown address executes the same statements as a refusal, on the rows of a decoy.
+//! An attempt on an unknown address executes the same statements as a refusal, on the rows of one decoy account.
 
-mod decoy;
 mod finish;
 mod network;
 mod proof;
 mod reserve;
 
-pub use decoy::FinishDecoy;
 pub use finish::FinishAttempt;
 pub use network::NetworkIsKnown;
 pub use proof::{Claim, ProofFacts, ProofOutcome, RefusedProof, conclude_proof, is_as_reserved, verify_proof};
 pub use reserve::ReserveAttempt;
 
-use crate::account::SignedAccount;
-use crate::digest::{Digest, RowMac};
-use crate::id::{AccountId, KeyId, OrganizationId};
+use crate::account::{Account, AccountSecrets};
+use crate::digest::Digest;
+use crate::entity::{DocumentSecret, OF_INSTANCE};
+use crate::id::{AccountId, OrganizationId, SecretsId};
 use crate::passcode::PasscodeProof;
-use crate::port::LoginRefusal;
+use crate::port::{AccountPlace, LoginRefusal};
 use crate::principal::Denial;
-use crate::sealed::{Blob, SealedPassword, SealedSeed};
 use crate::session::NewSession;
 
-/// Outcome of a reservation. Each writes one row: a throttle bucket, or instead the decoy of the address.
+/// The decoy account. It has rows for throttle buckets and results of logins, and no documents: no address leads to it.
+pub const DECOY: AccountPlace = (OF_INSTANCE, AccountId::from_bytes([0; 16]));
+
+/// Outcome of a reservation. Each writes one throttle bucket: that of the account, or instead one of the decoy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reservation {
     /// The attempt was counted in its bucket. Contains the facts on which the attempt is decided.
@@ -40,24 +41,12 @@ pub enum Reservation {
 /// The facts on which an attempt is decided. Account and organization are active.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservedAccount {
-    /// What the row's code covers.
-    pub signed: SignedAccount,
-    /// MAC of the row.
-    pub digest: RowMac,
-    /// The sealed password.
-    pub password: SealedPassword,
-    /// The sealed TOTP secret.
-    pub seed: SealedSeed,
+    /// The account.
+    pub account: Account,
+    /// Its password and TOTP secret. `None` if they do not open, or others were put back outside the service.
+    pub secrets: Option<AccountSecrets>,
     /// Consecutive attempts in the bucket that counted this one, including this one.
     pub attempts: u32,
-}
-
-impl ReservedAccount {
-    /// Returns the instance keys of its MAC and of its sealed secrets.
-    pub fn keys(&self) -> [KeyId; 3] {
-        let of = |blob: &Blob| blob.key().unwrap_or(self.digest.key);
-        [self.digest.key, of(&self.password.blob), of(&self.seed.blob)]
-    }
 }
 
 /// Outcome of checking password and passcode without the store.
@@ -80,8 +69,8 @@ pub enum VerifiedFactors {
 pub struct VerifiedProof {
     /// The second factor, which is marked as used. A recovery code creates the notice `recovery-code-used`.
     pub passcode: PasscodeProof,
-    /// New verifier to store if the hash parameters were raised, unless its key is no longer active.
-    pub rehashed: Option<SealedPassword>,
+    /// New verifier to store if the hash parameters were raised.
+    pub rehashed: Option<DocumentSecret>,
     /// Purpose of the re-authentication or login.
     pub effect: ProofEffect,
 }
@@ -95,31 +84,22 @@ pub enum ProofEffect {
     Own(OwnChange),
 }
 
-/// A change of the caller's own account after re-authentication.
+/// A change of the caller's own account after re-authentication. Each results in secrets with a new ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnChange {
-    /// New password. All other sessions end.
-    Password(SealedPassword),
+    /// Verifier of a new password. All other sessions end.
+    Password(SecretsId, DocumentSecret),
     /// New TOTP secret, pending confirmation. Replaces one that is already pending, and changes nothing else.
-    PendingSeed(SealedSeed),
+    PendingSeed(SecretsId, DocumentSecret),
     /// Recovery codes that replace all previous ones. All other sessions end, and a pending TOTP secret is deleted.
     RecoveryCodes {
-        /// The same TOTP secret, sealed under a new ID and with the new key of the recovery codes.
-        seed: SealedSeed,
+        /// ID of the secrets.
+        id: SecretsId,
+        /// The same TOTP secret, with the new key of the recovery codes.
+        seed: DocumentSecret,
         /// Digests of the codes.
         codes: Vec<Digest>,
     },
-}
-
-impl OwnChange {
-    /// Returns what it sealed.
-    const fn sealed(&self) -> &Blob {
-        match self {
-            Self::Password(SealedPassword { blob, .. })
-            | Self::PendingSeed(SealedSeed { blob, .. })
-            | Self::RecoveryCodes { seed: SealedSeed { blob, .. }, .. } => blob,
-        }
-    }
 }
 
 /// Outcome of finishing an attempt.

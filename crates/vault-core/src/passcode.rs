@@ -1,14 +1,16 @@
 //! Passcodes: the second factor of a login.
 
-use crate::digest::{Digest, DigestPurpose, RowMac};
-use crate::id::{AccountId, OrganizationId};
-use crate::port::KeyedDigester;
-use crate::sealed::SealedSeed;
+use crate::audit::{Affected, Subject};
+use crate::digest::Digest;
+use crate::entity::{DocumentSecret, Entity, Kind, Lookup};
+use crate::id::{AccountId, SecretsId};
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// A time step of 30 seconds, counted from the epoch (RFC 6238 section 4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeStep(pub i64);
 
 impl TimeStep {
@@ -109,43 +111,32 @@ pub const PENDING_SECONDS: i64 = 3600;
 /// Maximum number of codes that may be tried to confirm a new TOTP secret.
 pub const CONFIRMATIONS: u32 = 5;
 
-/// A TOTP secret that is pending confirmation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A TOTP secret of an account that is pending confirmation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingSeed {
-    /// The sealed TOTP secret.
-    pub seed: SealedSeed,
+    /// ID of the account's secrets after the confirmation.
+    pub id: SecretsId,
+    /// The TOTP secret, with the key of the recovery codes.
+    pub seed: DocumentSecret,
     /// Time at which the confirmation expires.
     pub expires_at: Timestamp,
-    /// MAC of the row. If it does not verify, the secret cannot be confirmed.
-    pub digest: RowMac,
+    /// Number of codes that were tried.
+    pub tried: u32,
 }
 
-impl PendingSeed {
-    /// Signs the secret of an account and returns it as stored.
-    pub fn sign(
-        account: (OrganizationId, AccountId),
-        seed: SealedSeed,
-        expires_at: Timestamp,
-        digester: &dyn KeyedDigester,
-    ) -> Self {
-        let sign = |parts: &[&[u8]]| digester.sign(DigestPurpose::UnconfirmedSecrets, parts);
-        let digest = Self::with_parts(account, (&seed, expires_at), sign);
-        Self { seed, expires_at, digest }
+impl Entity for PendingSeed {
+    const KIND: Kind = Kind::PendingSeed;
+
+    fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
+        Vec::new()
     }
 
-    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
-    pub fn mac_is_valid(&self, account: (OrganizationId, AccountId), digester: &dyn KeyedDigester) -> bool {
-        let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::UnconfirmedSecrets, parts, &self.digest);
-        Self::with_parts(account, (&self.seed, self.expires_at), is_signed)
+    fn due_at(&self) -> Option<Timestamp> {
+        Some(self.expires_at)
     }
 
-    fn with_parts<T>(
-        (organization, account): (OrganizationId, AccountId),
-        (seed, expires_at): (&SealedSeed, Timestamp),
-        digest: impl FnOnce(&[&[u8]]) -> T,
-    ) -> T {
-        let expires_at = expires_at.as_millis().to_be_bytes();
-        digest(&[organization.as_bytes(), account.as_bytes(), seed.id.as_bytes(), &expires_at])
+    fn subject(&self, id: Uuid) -> Affected {
+        Subject::Account(AccountId::from_uuid(id)).into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sealed values, which the crypto adapter creates for the store and only it can read.
 
-use crate::id::{InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
+use crate::id::{InstanceId, KeyId, OrganizationId};
 use crate::time::Timestamp;
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
@@ -33,24 +33,6 @@ impl Blob {
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
-}
-
-/// The sealed verifier of a password, with the ID of the password.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedPassword {
-    /// ID of the password. The verifier can be decrypted only with it.
-    pub id: PasswordId,
-    /// The sealed verifier.
-    pub blob: Blob,
-}
-
-/// A sealed TOTP secret with its ID.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SealedSeed {
-    /// ID of the TOTP secret.
-    pub id: SeedId,
-    /// The sealed secret.
-    pub blob: Blob,
 }
 
 /// The sealed data of a version of a credential, with its wrapped key.

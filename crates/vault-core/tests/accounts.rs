@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
-use vault_core::account::{AccountLogins, AccountRights, AccountState, SignedAccount, ValidSessions, takes_last_admin};
+use vault_core::account::{Account, AccountLogins, AccountRights, AccountState, ValidSessions, takes_last_admin};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, SecretsId, SessionId};
 use vault_core::invitation::Invitation;
 use vault_core::lockout::{AttemptLock, WRONG_PASSCODES};
 use vault_core::notice::{FEW_RECOVERY_CODES, NOTICE_SECONDS, NoticeCode, StoredNotice, notices};
@@ -53,14 +53,15 @@ fn grants() -> impl Strategy<Value = AccountRights> {
         .prop_map(|(organization, account, role, state)| grant(organization, account, role, state))
 }
 
-fn signed() -> impl Strategy<Value = SignedAccount> {
-    (grants(), 1_i64..3, 1_u8..3, 0_u8..3, (1_i64..3, 0_u8..3)).prop_map(
-        |(grant, version, password, seed, (since, kept))| SignedAccount {
+fn accounts() -> impl Strategy<Value = Account> {
+    let sessions = (1_i64..3, prop::option::of(0_u8..3));
+    (grants(), prop::option::of(1_u8..3), sessions, 0_i64..4, 0_i64..4).prop_map(
+        |(grant, secrets, (since, kept), created_at, enrolled_at)| Account {
             grant,
-            version,
-            password: PasswordId::from_bytes([password; 16]),
-            seed: SeedId::from_bytes([seed; 16]),
-            sessions: ValidSessions { since, kept: SessionId::from_bytes([kept; 16]) },
+            secrets: secrets.map(|secrets| SecretsId::from_bytes([secrets; 16])),
+            sessions: ValidSessions { since, kept: kept.map(|kept| SessionId::from_bytes([kept; 16])) },
+            created_at: at(created_at),
+            passcode_enrolled_at: at(enrolled_at),
         },
     )
 }
@@ -127,28 +128,22 @@ proptest! {
         prop_assert!(Principal::Operator.reaches(organization) && Principal::Operator.administers(Action::ManageAccounts).is_ok());
     }
 
+    /// Each change revokes the sessions of all earlier logins, except one that is kept.
     #[test]
-    fn account_digest_covers_login_fields(one in signed(), two in signed()) {
-        prop_assert_eq!(one.digest(&HASHES) == two.digest(&HASHES), one == two);
-    }
-
-    #[test]
-    fn every_account_change_has_its_own_version(account in signed(), grant in grants(), seed in 5_u8..9) {
-        let (password, seed) = (PasswordId::from_bytes([seed; 16]), SeedId::from_bytes([seed; 16]));
-        let after = [account.with_grant(grant), account.with_password(password), account.with_seed(seed)];
+    fn every_account_change_revokes_sessions(account in accounts(), grant in grants(), id in 5_u8..9) {
+        let id = SecretsId::from_bytes([id; 16]);
+        let after =
+            [account.with_grant(grant), account.without_secrets(at(1)), account.with_secrets(id), account.with_passcode(id, at(1))];
         for changed in &after {
-            prop_assert_eq!(changed.version, account.version + 1);
-            // It revokes the sessions of all earlier logins, except one that is kept.
             let (own, other) = (SessionId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
-            for session in [own, other, account.sessions.kept] {
-                prop_assert!(!changed.sessions.include(session, account.version));
-                prop_assert!(changed.sessions.include(session, changed.version));
+            for session in [Some(own), Some(other), account.sessions.kept].into_iter().flatten() {
+                prop_assert!(!changed.sessions.include(session, account.sessions.since));
+                prop_assert!(changed.sessions.include(session, changed.sessions.since));
             }
             let kept = changed.clone().keeping(own).sessions;
-            prop_assert!(kept.include(own, account.version) && !kept.include(other, account.version));
+            prop_assert!(kept.include(own, account.sessions.since) && !kept.include(other, account.sessions.since));
         }
-        prop_assert_eq!(after[1].password, password);
-        prop_assert_eq!(after[2].seed, seed);
+        prop_assert_eq!(after.map(|after| after.secrets), [account.secrets, None, Some(id), Some(id)]);
     }
 
     #[test]
@@ -221,26 +216,24 @@ proptest! {
     }
 
     #[test]
-    fn re_enrolment_grants_no_new_right(before in signed(), seed in 1_u8..5) {
-        let (password, seed) = (PasswordId::from_bytes([seed + 4; 16]), SeedId::from_bytes([seed; 16]));
-        let waiting = before.without_secrets();
-        prop_assert!(waiting.awaits_enrolment() && !waiting.grant.is_active_admin());
+    fn re_enrolment_grants_no_new_right(before in accounts(), id in 5_u8..9) {
+        let id = SecretsId::from_bytes([id; 16]);
+        let waiting = before.without_secrets(at(1));
+        prop_assert!(waiting.secrets.is_none() && !waiting.grant.is_active_admin());
         let disabled = before.grant.state == AccountState::Disabled;
         prop_assert_eq!(waiting.grant.state == AccountState::Disabled, disabled);
         prop_assert_eq!(waiting.enabled_state(), AccountState::ReEnrolling);
-        let after = waiting.re_enrolled(password, seed);
-        prop_assert!(!after.awaits_enrolment());
+        let after = waiting.re_enrolled(id, at(2));
+        prop_assert_eq!(after.secrets, Some(id));
         prop_assert_eq!(after.enabled_state(), AccountState::Active);
         prop_assert_eq!(after.grant.state, if disabled { AccountState::Disabled } else { AccountState::Active });
-        // Concurrent changes of role and state persist, and no decision on the earlier row matches.
+        // Concurrent changes of role and state persist.
         for state in [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling] {
             let changed = waiting.with_grant(AccountRights { role: Role::Viewer, state, ..waiting.grant.clone() });
-            let after = changed.re_enrolled(password, seed);
+            let after = changed.re_enrolled(id, at(2));
             let expected = if state == AccountState::ReEnrolling { AccountState::Active } else { state };
             prop_assert_eq!((after.grant.role, after.grant.state), (Role::Viewer, expected));
         }
-        prop_assert!(before.version < waiting.version && waiting.version < after.version);
-        prop_assert_eq!((waiting.password, after.password), (SignedAccount::NO_PASSWORD, password));
         for grant in [&waiting.grant, &after.grant] {
             let same = AccountRights { state: before.grant.state, ..grant.clone() };
             prop_assert_eq!(&same, &before.grant);

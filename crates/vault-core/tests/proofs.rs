@@ -2,11 +2,12 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use vault_core::account::{AccountRights, AccountState, SignedAccount};
+use secrecy::SecretString;
+use vault_core::account::{Account, AccountRights, AccountState};
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, SecretsId, SessionId};
 use vault_core::lockout::{
     BucketKey, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS,
     ThrottleCounter, ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
@@ -20,7 +21,6 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::LoginRefusal;
 use vault_core::principal::Denial;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
@@ -34,7 +34,7 @@ fn network(number: u8) -> Digest {
     Digest::from_bytes([number; 32])
 }
 
-fn account() -> SignedAccount {
+fn account() -> Account {
     let grant = AccountRights {
         account: AccountId::from_bytes([1; 16]),
         organization: OrganizationId::from_bytes([2; 16]),
@@ -42,7 +42,7 @@ fn account() -> SignedAccount {
         role: Role::Editor,
         state: AccountState::Active,
     };
-    SignedAccount::new(grant, PasswordId::from_bytes([2; 16]), SeedId::from_bytes([3; 16]))
+    Account::new(grant, SecretsId::from_bytes([2; 16]), at(0))
 }
 
 fn facts(last_step: i64, wrong: u32, recovery_code_stored: bool) -> ProofFacts {
@@ -70,13 +70,13 @@ fn classes() -> impl Strategy<Value = ThrottleCounters> {
 proptest! {
     #[test]
     fn passcode_does_not_compensate_wrong_password(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
-        let evaluated = verify_proof(&account(), Claim::WrongPassword, &facts(last, wrong, stored));
+        let evaluated = verify_proof(Some(&account()), Claim::WrongPassword, &facts(last, wrong, stored));
         prop_assert_eq!(evaluated, Err(LoginRefusal::WrongPassword));
     }
 
     #[test]
     fn step_is_accepted_once_while_steps_are_enabled(step in 0_i64..5, last in 0_i64..5, wrong in 0_u32..25) {
-        let evaluated = verify_proof(&account(), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
+        let evaluated = verify_proof(Some(&account()), Claim::Passcode(PasscodeProof::Step(TimeStep(step))), &facts(last, wrong, true));
         let expected = match (wrong >= WRONG_PASSCODES, step > last) {
             (true, _) => Err(LoginRefusal::PasscodeDisabled),
             (false, false) => Err(LoginRefusal::ReusedPasscode),
@@ -88,34 +88,32 @@ proptest! {
     #[test]
     fn recovery_code_is_accepted_while_stored(last in 0_i64..5, wrong in 0_u32..25, stored in any::<bool>()) {
         let claim = Claim::Passcode(PasscodeProof::RecoveryCode(network(7)));
-        let evaluated = verify_proof(&account(), claim, &facts(last, wrong, stored));
+        let evaluated = verify_proof(Some(&account()), claim, &facts(last, wrong, stored));
         prop_assert_eq!(evaluated, if stored { Ok(()) } else { Err(LoginRefusal::WrongPasscode) });
     }
 
     #[test]
-    fn secrets_changed_since_reservation_are_rejected(which in 0_usize..9) {
+    fn secrets_changed_since_reservation_are_rejected(which in 0_usize..8) {
         let reserved = account();
         let mut now = Some(account());
         let row = now.as_mut().unwrap();
         match which {
             0 => row.grant.state = AccountState::Disabled,
             1 => row.grant.role = Role::Admin,
-            2 => row.password = PasswordId::from_bytes([7; 16]),
-            3 => row.seed = SeedId::from_bytes([9; 16]),
-            4 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
-            5 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
-            6 => *row = account().without_secrets(),
-            7 => *row = account().without_secrets().re_enrolled(PasswordId::from_bytes([8; 16]), reserved.seed),
+            2 => row.secrets = Some(SecretsId::from_bytes([7; 16])),
+            3 => row.grant.email = EmailAddress::parse("other@example.com").unwrap(),
+            4 => row.grant.organization = OrganizationId::from_bytes([9; 16]),
+            5 => *row = account().without_secrets(at(1)),
+            6 => *row = account().without_secrets(at(1)).re_enrolled(SecretsId::from_bytes([8; 16]), at(1)),
             _ => now = None,
         }
         prop_assert!(now.as_ref().is_none_or(|row| !is_as_reserved(&reserved, row)));
         for claim in [Claim::WrongPasscode, Claim::Passcode(PasscodeProof::Step(TimeStep(9)))] {
             let facts = ProofFacts { account: now.clone(), ..facts(0, 0, true) };
-            prop_assert_eq!(verify_proof(&reserved, claim, &facts), Err(LoginRefusal::Overtaken));
+            prop_assert_eq!(verify_proof(Some(&reserved), claim, &facts), Err(LoginRefusal::Overtaken));
         }
-        // A higher version for another reason has no effect.
-        let versioned = SignedAccount { version: 7, ..account() };
-        prop_assert!(is_as_reserved(&reserved, &versioned));
+        // A change that restored them has no effect.
+        prop_assert!(is_as_reserved(&reserved, &account().with_grant(account().grant)));
     }
 
     /// A refusal records one entry, and another for each bucket or method that it locks. Only a wrong passcode of an
@@ -237,14 +235,13 @@ proptest! {
 }
 
 #[test]
-fn re_authentication_signs_only_the_reserved_row() {
-    let codes = OwnChange::RecoveryCodes {
-        seed: SealedSeed { id: SeedId::from_bytes([4; 16]), blob: Blob::from_bytes(Vec::new()) },
-        codes: Vec::new(),
-    };
+fn re_authentication_changes_only_the_reserved_account() {
+    let seed = SecretString::from("seed").into();
+    let codes = OwnChange::RecoveryCodes { id: SecretsId::from_bytes([4; 16]), seed, codes: Vec::new() };
     let own = concluding(VerifiedFactors::Proof(Box::new(proof(9, ProofEffect::Own(codes)))), false);
     assert!(matches!(conclude_proof(&own, &facts(0, 0, false), Ok(()), at(0)), ProofOutcome::Done(_)));
-    let changed = ProofFacts { account: Some(SignedAccount { version: 7, ..account() }), ..facts(0, 0, false) };
+    let changed = account().with_secrets(SecretsId::from_bytes([5; 16]));
+    let changed = ProofFacts { account: Some(changed), ..facts(0, 0, false) };
     let cases = [
         (&changed, Ok(()), AttemptOutcome::Refused(LoginRefusal::Overtaken)),
         (&facts(0, 0, false), Err(Denial::SessionEnded), AttemptOutcome::Denied(Denial::SessionEnded)),
@@ -252,7 +249,7 @@ fn re_authentication_signs_only_the_reserved_row() {
     for (facts, owner, expected) in cases {
         match conclude_proof(&own, facts, owner, at(0)) {
             ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, expected),
-            ProofOutcome::Done(_) => panic!("the row changed, or the session has ended"),
+            ProofOutcome::Done(_) => panic!("the account changed, or the session has ended"),
         }
     }
 }
@@ -268,5 +265,5 @@ fn proof(step: i64, effect: ProofEffect) -> VerifiedProof {
 
 fn concluding(presented: VerifiedFactors, closes: bool) -> FinishAttempt {
     let attempts = if closes { CLOSING_ATTEMPTS } else { 1 };
-    FinishAttempt { reserved: account(), attempts, presented, network: network(1), actor: Actor::Unknown }
+    FinishAttempt { reserved: Some(account()), attempts, presented, network: network(1), actor: Actor::Unknown }
 }

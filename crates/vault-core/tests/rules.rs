@@ -205,7 +205,7 @@ proptest! {
             version: 2,
         };
         let (active_role, kept) = (Role::ALL.get(role).copied(), vault_core::id::SessionId::from_bytes([1; 16]));
-        let active = active_role.map(|role| (role, ValidSessions { since, kept }));
+        let active = active_role.map(|role| (role, ValidSessions { since, kept: Some(kept) }));
         let verdict = check_session(&principal, open, SessionFacts { session_live: live, active });
         prop_assert_eq!(verdict.is_ok(), live && open && active_role == Some(Role::Editor) && since <= 2);
         if !open {

@@ -4,7 +4,7 @@ use crate::blob::Format;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use vault_core::entity::{EntityKey, Kind};
-use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId};
+use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{CardContext, CredentialContext};
 use vault_core::sealed::{KeyState, OrganizationKeys};
 
@@ -38,8 +38,6 @@ enum Column {
     InstanceKey,
     Keyring,
     DatabaseKey,
-    Password,
-    Seed,
     Entity(Kind),
 }
 
@@ -50,8 +48,6 @@ impl Column {
             Self::Data => "data",
             Self::Card => "card",
             Self::Keyring => "keyring",
-            Self::Password => "password",
-            Self::Seed => "seed",
             Self::Entity(_) => "entity",
             Self::DataKey | Self::OrganizationKey | Self::FingerprintKey | Self::InstanceKey | Self::DatabaseKey => {
                 "wrapped key"
@@ -70,8 +66,6 @@ impl Column {
             Self::InstanceKey => "instance.wrapped",
             Self::Keyring => "instance.keyring",
             Self::DatabaseKey => "orgvault.db.key",
-            Self::Password => "account.password",
-            Self::Seed => "account.seed",
             Self::Entity(Kind::Organization) => "entity/organization",
             Self::Entity(Kind::Integration) => "entity/integration",
             Self::Entity(Kind::Namespace) => "entity/namespace",
@@ -82,6 +76,10 @@ impl Column {
             Self::Entity(Kind::PublicationChecks) => "entity/publication_checks",
             Self::Entity(Kind::SetAside) => "entity/set_aside",
             Self::Entity(Kind::Invitation) => "entity/invitation",
+            Self::Entity(Kind::Account) => "entity/account",
+            Self::Entity(Kind::AccountSecrets) => "entity/account_secrets",
+            Self::Entity(Kind::PendingSeed) => "entity/pending_seed",
+            Self::Entity(Kind::EnrolmentDraft) => "entity/enrolment_draft",
         }
     }
 
@@ -94,7 +92,6 @@ impl Column {
             Self::FingerprintKey => "organizations",
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
-            Self::Password | Self::Seed => "accounts",
             Self::Entity(_) => "entities",
         }
     }
@@ -180,18 +177,6 @@ impl Context {
     /// Returns the context of the keyring document, sealed by the instance key.
     pub(crate) fn keyring(instance: InstanceId) -> Self {
         Self::of_instance(Column::Keyring, instance, *instance.as_uuid())
-    }
-
-    /// Returns the context of a password hash, sealed by the instance key.
-    pub(crate) fn password(instance: InstanceId, account: AccountId, password: PasswordId) -> Self {
-        let object = Object(*account.as_uuid(), Some(*password.as_uuid()));
-        Self { object, ..Self::of_instance(Column::Password, instance, *account.as_uuid()) }
-    }
-
-    /// Returns the context of a TOTP secret, sealed by the instance key.
-    pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
-        let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
-        Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
     }
 
     /// Returns the context of an entity's document, sealed by the instance key.
@@ -284,7 +269,7 @@ mod tests {
     #[test]
     fn errors_name_the_table_and_the_row() {
         let instance = InstanceId::from_uuid(id(1));
-        let (organization, account) = (OrganizationId::from_uuid(id(2)), AccountId::from_uuid(id(3)));
+        let organization = OrganizationId::from_uuid(id(2));
         let credential = vault_core::id::CredentialId::from_uuid(id(4));
         let version = vault_core::id::VersionId::from_uuid(id(7));
         let place = CredentialContext { organization, credential, version: 1, id: version };
@@ -298,8 +283,6 @@ mod tests {
             (Context::fingerprint_key(instance, organization, &organization_keys(5)), "organizations", 2),
             (Context::instance_key(instance, key), "instance", 1),
             (Context::keyring(instance), "instance", 1),
-            (Context::password(instance, account, PasswordId::from_uuid(id(6))), "accounts", 3),
-            (Context::seed(instance, account, SeedId::from_uuid(id(6))), "accounts", 3),
         ];
         for (context, table, row) in rows {
             assert_eq!((context.table(), context.object()), (table, id(row).to_string()), "{}", context.column());

@@ -20,10 +20,6 @@ pub(crate) enum Label {
     InstanceWrap,
     /// From the instance key: seals the keyring document.
     Keyring,
-    /// From the instance key: seals password hashes.
-    Password,
-    /// From the instance key: seals TOTP secrets.
-    Seed,
     /// From the instance key: seals the documents of entities.
     Entity,
     /// From the instance key or the lookup key: a keyed digest.
@@ -54,8 +50,6 @@ impl Label {
             Self::RootWrap => ["root wrap", ""],
             Self::InstanceWrap => ["instance wrap", ""],
             Self::Keyring => ["keyring", ""],
-            Self::Password => ["password sealing", ""],
-            Self::Seed => ["passcode seed sealing", ""],
             Self::Entity => ["entity sealing", ""],
             Self::Digest(purpose) => ["digest/", purpose.label()],
             Self::OtherDigests => ["other digests", ""],

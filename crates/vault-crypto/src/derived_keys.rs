@@ -11,23 +11,19 @@ pub(crate) struct AuditKeys {
     pub(crate) checkpoint: MacKey,
     /// The MAC key of anchors.
     pub(crate) anchor: MacKey,
-    /// The MAC key of row states that audit entries record.
-    pub(crate) state: MacKey,
 }
 
 impl AuditKeys {
     /// Derives the keys from an audit key.
     pub(crate) fn derive(key: &SymmetricKey) -> Self {
-        let labels =
-            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor, Label::Digest(DigestPurpose::RecordedState)];
-        let [record, checkpoint, anchor, state] = labels.map(|label| label.mac_key(key));
-        Self { record, checkpoint, anchor, state }
+        let labels = [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor];
+        let [record, checkpoint, anchor] = labels.map(|label| label.mac_key(key));
+        Self { record, checkpoint, anchor }
     }
 }
 
 /// Keys derived from a lookup key.
 pub(crate) struct LookUpKeys {
-    attempt_bucket: MacKey,
     network: MacKey,
     idempotent_body: MacKey,
     label: MacKey,
@@ -40,7 +36,6 @@ impl LookUpKeys {
     pub(crate) fn derive(lookup: &SymmetricKey) -> Self {
         let looked_up = |purpose| Label::Digest(purpose).mac_key(lookup);
         Self {
-            attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
             label: looked_up(DigestPurpose::Label),
@@ -51,7 +46,6 @@ impl LookUpKeys {
     /// Returns the digest of a lookup value.
     pub(crate) fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
-            DigestPurpose::AttemptBucket => &self.attempt_bucket,
             DigestPurpose::Network => &self.network,
             DigestPurpose::IdempotentBody => &self.idempotent_body,
             DigestPurpose::Label => &self.label,

@@ -2,7 +2,6 @@
 
 use crate::instance_keys::InstanceKeyring;
 use crate::mac;
-use crate::purpose_keys::Terms;
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
@@ -11,9 +10,8 @@ use vault_core::port::{Clock, KeyedDigester, SealError};
 
 /// Computes keyed digests.
 ///
-/// MACs of cursors and of rows that name their key use keys derived from the instance key. All other digests use the
-/// lookup key, or the audit key for states that the audit records: such a digest does not name its key, so it may be
-/// under any existing key.
+/// MACs of cursors use keys derived from the instance key. All other digests use the lookup key: such a digest does not name its
+/// key, so it may be under any existing key.
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,
     clock: Arc<dyn Clock>,
@@ -23,33 +21,11 @@ impl HmacDigester {
     pub(crate) const fn new(keys: Arc<InstanceKeyring>, clock: Arc<dyn Clock>) -> Self {
         Self { keys, clock }
     }
-
-    /// Returns the digest under the key that creates new ones.
-    fn current<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> Digest {
-        // With a single key the clock is not needed.
-        let term = if terms.is_one() { terms.active() } else { terms.settled_at(self.clock.now()) };
-        digest(&term.key)
-    }
-
-    /// Returns the digests under all keys: first that for new rows.
-    fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookupDigests {
-        if terms.is_one() {
-            return digest(&terms.active().key).into();
-        }
-        let current = terms.settled_at(self.clock.now());
-        let others = terms.all().filter(|term| term.id() != current.id());
-        LookupDigests::new(digest(&current.key), others.map(|term| digest(&term.key)))
-    }
 }
 
 /// Returns the digest of a purpose that has no key.
 fn plain(purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
     Digest::from_bytes(mac::hash_of_parts(&[b"orgvault/1/digest", purpose.label().as_bytes()], parts))
-}
-
-/// Returns the digest of a state that the audit records.
-fn state(keys: &crate::derived_keys::AuditKeys, parts: &[&[u8]]) -> Digest {
-    Digest::from_bytes(keys.state.code_of_parts(parts))
 }
 
 #[async_trait]
@@ -61,33 +37,30 @@ impl KeyedDigester for HmacDigester {
         if let Some(key) = self.keys.active().code(purpose) {
             return Digest::from_bytes(key.code_of_parts(parts));
         }
-        let purposes = self.keys.purposes();
-        match purpose {
-            DigestPurpose::RecordedState => self.current(&purposes.audit, |keys| state(keys, parts)),
-            _ => self.current(&purposes.lookup, |keys| keys.digest(purpose, parts)),
-        }
+        let lookup = &self.keys.purposes().lookup;
+        // With a single key the clock is not needed.
+        let term = if lookup.is_one() { lookup.active() } else { lookup.settled_at(self.clock.now()) };
+        term.key.digest(purpose, parts)
     }
 
     fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
         if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
             return self.digest(purpose, parts).into();
         }
-        let purposes = self.keys.purposes();
-        match purpose {
-            DigestPurpose::RecordedState => self.every(&purposes.audit, |keys| state(keys, parts)),
-            _ => self.every(&purposes.lookup, |keys| keys.digest(purpose, parts)),
+        let lookup = &self.keys.purposes().lookup;
+        if lookup.is_one() {
+            return lookup.active().key.digest(purpose, parts).into();
         }
+        let current = lookup.settled_at(self.clock.now());
+        let others = lookup.all().filter(|term| term.id() != current.id());
+        LookupDigests::new(current.key.digest(purpose, parts), others.map(|term| term.key.digest(purpose, parts)))
     }
 
     fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
         if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
             return self.digest(purpose, parts) == *digest;
         }
-        let purposes = self.keys.purposes();
-        match purpose {
-            DigestPurpose::RecordedState => purposes.audit.all().any(|term| state(&term.key, parts) == *digest),
-            _ => purposes.lookup.all().any(|term| term.key.digest(purpose, parts) == *digest),
-        }
+        self.keys.purposes().lookup.all().any(|term| term.key.digest(purpose, parts) == *digest)
     }
 
     fn active_key(&self) -> KeyId {

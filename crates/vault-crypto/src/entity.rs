@@ -1,16 +1,15 @@
 //! Sealed documents of entities, and sealed fields of typed tables.
 
-use crate::aead::AeadKey;
-use crate::blob::{self, OpenError};
+use crate::blob;
 use crate::context::Context;
 use crate::error::{does_not_open, not_sealed};
-use crate::instance_keys::{InstanceKeyring, InstanceKeys};
+use crate::instance_keys::InstanceKeyring;
 use std::sync::Arc;
 use vault_core::entity::EntityKey;
-use vault_core::id::{AccountId, KeyId};
+use vault_core::id::KeyId;
 use vault_core::operation::Cache;
 use vault_core::port::{EntitySealer, Entropy, InstanceRow, SealError};
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::sealed::Blob;
 use zeroize::Zeroizing;
 
 /// Seals and opens the documents of entities with keys that are derived from instance keys.
@@ -62,33 +61,9 @@ impl EntitySealer for EntityDocuments {
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 *wrapped = self.wrap_again(&Context::organization_key(instance, *organization, *key), wrapped)?;
             }
-            // The signed row states whether there is something to decrypt.
-            InstanceRow::Account { signed, password, seed, .. } if signed.awaits_enrolment() => {
-                if !(is_blank(&password.blob) && is_blank(&seed.blob)) {
-                    let context = Context::password(instance, signed.grant.account, password.id);
-                    return Err(does_not_open(&context, OpenError::OtherKey));
-                }
-            }
-            InstanceRow::Account { signed, password, seed, .. } => {
-                let account = signed.grant.account;
-                (password.blob, seed.blob) = (self.password(account, password)?, self.seed(account, seed)?);
-            }
-            InstanceRow::Draft { account, draft, .. } => {
-                draft.password.blob = self.password(*account, &draft.password)?;
-                draft.seed.blob = self.seed(*account, &draft.seed)?;
-            }
-            InstanceRow::PendingSeed { account, pending, .. } => {
-                pending.seed.blob = self.seed(*account, &pending.seed)?
-            }
         }
         Ok(row)
     }
-}
-
-/// Zeros stand for the password and seed of an account that awaits its owner's enrolment.
-fn is_blank(sealed: &Blob) -> bool {
-    let bytes = sealed.as_bytes();
-    !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Rows of typed tables.
@@ -100,30 +75,5 @@ impl EntityDocuments {
             return Ok(wrapped.clone());
         }
         active.wrap.wrap(&*self.entropy, context, &key).map_err(not_sealed)
-    }
-
-    /// Seals a text again with the key that `of` selects.
-    fn seal_again(
-        &self,
-        context: &Context,
-        sealed: &Blob,
-        of: impl Fn(&InstanceKeys) -> &AeadKey,
-    ) -> Result<Blob, SealError> {
-        let (from, active) = (self.keys.sealed(context, sealed)?, self.keys.active());
-        let text = of(&from).open(context, sealed).map_err(|error| does_not_open(context, error))?;
-        if from.id() == active.id() {
-            return Ok(sealed.clone());
-        }
-        of(&active).seal(&*self.entropy, context, &text).map_err(not_sealed)
-    }
-
-    fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<Blob, SealError> {
-        let context = Context::password(self.keys.instance(), account, sealed.id);
-        self.seal_again(&context, &sealed.blob, |keys| &keys.password)
-    }
-
-    fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<Blob, SealError> {
-        let context = Context::seed(self.keys.instance(), account, sealed.id);
-        self.seal_again(&context, &sealed.blob, |keys| &keys.seed)
     }
 }

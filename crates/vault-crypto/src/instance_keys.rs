@@ -39,31 +39,20 @@ pub(crate) struct InstanceKeys {
     pub(crate) wrap: AeadKey,
     /// Seals the keyring document.
     keyring: AeadKey,
-    /// Seals password verifiers.
-    pub(crate) password: AeadKey,
-    /// Seals TOTP secrets.
-    pub(crate) seed: AeadKey,
     /// Seals the documents of entities.
     pub(crate) entity: AeadKey,
-    account_grant: MacKey,
-    unconfirmed_secrets: MacKey,
     cursor: MacKey,
 }
 
 impl InstanceKeys {
     /// Derives the keys. Blobs and MACs contain `id`.
     pub(crate) fn derive(id: KeyId, key: &SymmetricKey) -> Self {
-        let code = |purpose| Label::Digest(purpose).mac_key(key);
         Self {
             id,
             wrap: Label::InstanceWrap.sealing_key(key, id),
             keyring: Label::Keyring.sealing_key(key, id),
-            password: Label::Password.sealing_key(key, id),
-            seed: Label::Seed.sealing_key(key, id),
             entity: Label::Entity.sealing_key(key, id),
-            account_grant: code(DigestPurpose::AccountRights),
-            unconfirmed_secrets: code(DigestPurpose::UnconfirmedSecrets),
-            cursor: code(DigestPurpose::Cursor),
+            cursor: Label::Digest(DigestPurpose::Cursor).mac_key(key),
         }
     }
 
@@ -117,8 +106,6 @@ impl InstanceKeys {
     /// Returns the MAC key of this purpose, or `None` if it is not derived from the instance key.
     pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
         match purpose {
-            DigestPurpose::AccountRights => Some(&self.account_grant),
-            DigestPurpose::UnconfirmedSecrets => Some(&self.unconfirmed_secrets),
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,
         }

@@ -137,7 +137,7 @@ impl Keyring {
 
     /// Returns the adapter for passcodes and recovery codes.
     pub fn passcodes(&self) -> TotpVerifier {
-        TotpVerifier::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
+        TotpVerifier::new(Arc::clone(&self.entropy))
     }
 
     /// Returns the adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with their own.
@@ -152,7 +152,7 @@ impl Keyring {
         parameters: Argon2Parameters,
         legacy: Vec<Argon2Parameters>,
     ) -> Result<impl PasswordHasher + use<>, SealError> {
-        Argon2Hasher::new(Arc::clone(&self.keys), pool, parameters, legacy, Arc::clone(&self.entropy))
+        Argon2Hasher::new(pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
     /// Returns four adapters with one cache of the keys in `repository`: one seals credentials, one decrypts their

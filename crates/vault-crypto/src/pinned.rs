@@ -5,17 +5,16 @@
 
 use crate::testing::{Bench, NOW, card, id};
 use crate::{Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, Keyring, LoadedRootKey, OsEntropy};
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
+use vault_core::entity::DocumentSecret;
 use vault_core::hash_slots::Requester;
-use vault_core::id::{
-    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
-};
+use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SessionId, VersionId};
 use vault_core::namespace::Namespace;
 use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::{
@@ -23,18 +22,15 @@ use vault_core::port::{
     PasswordVerdict, TokenIssuer as _,
 };
 use vault_core::role::Role;
-use vault_core::sealed::{
-    Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
 use vault_core::session::SessionClaims;
+use vault_core::time::Timestamp;
 
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 12] = [
-    DigestPurpose::AttemptBucket,
+const PURPOSES: [DigestPurpose; 8] = [
     DigestPurpose::Network,
-    DigestPurpose::AccountRights,
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,
@@ -42,15 +38,17 @@ const PURPOSES: [DigestPurpose; 12] = [
     DigestPurpose::EventId,
     DigestPurpose::EnrolmentCode,
     DigestPurpose::Label,
-    DigestPurpose::RecordedState,
-    DigestPurpose::UnconfirmedSecrets,
 ];
 
-fn recovery_digits() -> Digits {
-    match Passcode::read(&"01234-56789-01234-56789".into()) {
-        Passcode::Recovery(digits) => digits,
-        Passcode::TimeBased(_) | Passcode::Impossible => unreachable!("twenty digits"),
+fn digits(text: &str) -> Digits {
+    match Passcode::read(&text.into()) {
+        Passcode::Recovery(digits) | Passcode::TimeBased(digits) => digits,
+        Passcode::Impossible => unreachable!("digits"),
     }
+}
+
+fn recovery_digits() -> Digits {
+    digits("01234-56789-01234-56789")
 }
 
 fn file() -> PathBuf {
@@ -131,6 +129,10 @@ impl Vectors {
 
     fn text(&self, name: &str) -> &str {
         std::str::from_utf8(self.bytes(name)).unwrap()
+    }
+
+    fn secret(&self, name: &str) -> DocumentSecret {
+        SecretString::from(self.text(name)).into()
     }
 
     fn blob(&self, name: &str) -> Blob {
@@ -241,19 +243,15 @@ async fn sealed_formats_are_pinned() {
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
-    let stored = SealedPassword {
-        id: PasswordId::from_bytes(vectors.bytes("password.id").try_into().unwrap()),
-        blob: vectors.blob("password"),
-    };
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    let verdict = hasher.verify(permit, Some(account()), PASSWORD.into(), Some(stored)).await.unwrap();
+    let verdict = hasher.verify(permit, PASSWORD.into(), Some(vectors.secret("password"))).await.unwrap();
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
 
-    let seed =
-        SealedSeed { id: SeedId::from_bytes(vectors.bytes("seed.id").try_into().unwrap()), blob: vectors.blob("seed") };
-    let code = keyring.passcodes().code_at(account(), &seed, TimeStep(1)).unwrap();
-    assert_eq!(code.expose_secret(), vectors.text("seed.code-of-step-1"));
-    let found = keyring.passcodes().recovery_code(account(), &seed, &recovery_digits()).unwrap();
+    let seed = vectors.secret("seed");
+    let code = digits(vectors.text("seed.code-of-step-1"));
+    let step = keyring.passcodes().matching_step(Some(&seed), &code, Timestamp::from_millis(30_000)).unwrap();
+    assert_eq!(step, Some(TimeStep(1)));
+    let found = keyring.passcodes().recovery_code(account(), Some(&seed), &recovery_digits()).unwrap();
     assert_eq!(found, vectors.digest("seed.recovery-code"));
 
     assert_eq!(keyring.token_issuer(7).verify(vectors.text("token"), NOW), Ok(claims()));
@@ -316,17 +314,14 @@ async fn write() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    let password = hasher.hash(permit, account(), PASSWORD.into()).await.unwrap();
-    vectors.put("password.id", password.id.as_bytes());
-    vectors.put("password", password.blob.as_bytes());
+    let password = hasher.hash(permit, PASSWORD.into()).await.unwrap();
+    vectors.put("password", password.text().expose_secret());
     let passcodes = keyring.passcodes();
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();
-    let seed = passcodes.new_seed(account(), &email).unwrap().sealed;
-    vectors.put("seed.id", seed.id.as_bytes());
-    vectors.put("seed", seed.blob.as_bytes());
-    let code = passcodes.code_at(account(), &seed, TimeStep(1)).unwrap();
-    vectors.put("seed.code-of-step-1", code.expose_secret());
-    let found = passcodes.recovery_code(account(), &seed, &recovery_digits()).unwrap();
+    let made = passcodes.new_seed(&email).unwrap();
+    vectors.put("seed", made.seed.text().expose_secret());
+    vectors.put("seed.code-of-step-1", crate::passcode_of(&made.secret, TimeStep(1)).unwrap().expose_secret());
+    let found = passcodes.recovery_code(account(), Some(&made.seed), &recovery_digits()).unwrap();
     vectors.put("seed.recovery-code", found.as_bytes());
     let token = keyring.token_issuer(7).issue(&claims()).unwrap();
     vectors.put("token", token.0.expose_secret());

@@ -14,14 +14,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    directory (address) {
-        address -> Text,
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
     organizations (id) {
         id -> crate::stored::Id,
         fingerprint_key_id -> crate::stored::Id,
@@ -48,27 +40,6 @@ diesel::table! {
 }
 
 diesel::table! {
-    accounts (organization_id, id) {
-        organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        email -> Text,
-        role -> Text,
-        state -> Text,
-        grant_digest -> Binary,
-        version -> BigInt,
-        password -> Binary,
-        password_id -> crate::stored::Id,
-        seed_id -> crate::stored::Id,
-        sessions_since -> BigInt,
-        kept_session -> crate::stored::Id,
-        seed -> Binary,
-        created_at -> BigInt,
-        passcode_enrolled_at -> BigInt,
-        grant_key_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
     account_logins (organization_id, account_id) {
         organization_id -> crate::stored::Id,
         account_id -> crate::stored::Id,
@@ -88,37 +59,6 @@ diesel::table! {
         attempts -> BigInt,
         latest -> Nullable<BigInt>,
         last_login_at -> Nullable<BigInt>,
-    }
-}
-
-diesel::table! {
-    decoys (part, decoy) {
-        part -> BigInt,
-        decoy -> BigInt,
-        writes -> BigInt,
-        latest -> Nullable<BigInt>,
-        content -> Nullable<Binary>,
-    }
-}
-
-diesel::table! {
-    decoy_accounts (decoy) {
-        decoy -> BigInt,
-        organization_state -> Text,
-        organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        email -> Text,
-        role -> Text,
-        state -> Text,
-        version -> BigInt,
-        password_id -> crate::stored::Id,
-        seed_id -> crate::stored::Id,
-        sessions_since -> BigInt,
-        kept_session -> crate::stored::Id,
-        grant_digest -> Binary,
-        password -> Binary,
-        seed -> Binary,
-        grant_key_id -> crate::stored::Id,
     }
 }
 
@@ -151,38 +91,11 @@ diesel::table! {
 }
 
 diesel::table! {
-    enrolment_drafts (organization_id, account_id) {
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
-        password_id -> crate::stored::Id,
-        password -> Binary,
-        seed_id -> crate::stored::Id,
-        seed -> Binary,
-        recovery_codes -> Binary,
-        digest -> Binary,
-        digest_key_id -> crate::stored::Id,
-    }
-}
-
-diesel::table! {
     account_notices (organization_id, account_id, at, code) {
         organization_id -> crate::stored::Id,
         account_id -> crate::stored::Id,
         at -> BigInt,
         code -> Text,
-    }
-}
-
-diesel::table! {
-    pending_seeds (organization_id, account_id) {
-        organization_id -> crate::stored::Id,
-        account_id -> crate::stored::Id,
-        seed_id -> crate::stored::Id,
-        seed -> Binary,
-        expires_at -> BigInt,
-        tried -> BigInt,
-        digest -> Binary,
-        digest_key_id -> crate::stored::Id,
     }
 }
 
@@ -433,21 +346,10 @@ diesel::table! {
     }
 }
 
-diesel::allow_tables_to_appear_in_same_query!(
-    directory,
-    lookups,
-    organizations,
-    organization_keys,
-    accounts,
-    account_logins,
-    sessions
-);
-diesel::allow_tables_to_appear_in_same_query!(accounts, entities);
-diesel::allow_tables_to_appear_in_same_query!(account_logins, entities);
+diesel::allow_tables_to_appear_in_same_query!(lookups, organizations, organization_keys);
 diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, lookups);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, lookups);
-diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
 diesel::allow_tables_to_appear_in_same_query!(lookups, event_deliveries, receiver_status);
 diesel::allow_tables_to_appear_in_same_query!(entities, lookups);

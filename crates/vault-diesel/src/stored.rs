@@ -2,7 +2,6 @@
 
 use crate::db::{Db, DbValue};
 use crate::failure::Failure;
-use diesel::Queryable;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgValue};
@@ -13,22 +12,19 @@ use diesel::sqlite::{Sqlite, SqliteValue};
 use std::fmt;
 use std::io::Write as _;
 use uuid::Uuid;
-use vault_core::account::AccountState;
 use vault_core::activation::{Purpose, VendMode, VendRule, VendedForm};
 use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
-use vault_core::digest::{Digest, RowMac};
-use vault_core::email::EmailAddress;
+use vault_core::digest::Digest;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, IssuerId, KeyId,
-    OrganizationId, PasswordId, ReceiverId, SeedId, SessionId,
+    OrganizationId, ReceiverId, SessionId,
 };
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::port::StoredRowKey;
 use vault_core::receiver::{DeliveryFailure, DeliveryState, EventKind};
-use vault_core::role::Role;
 use vault_core::sealed::{Blob, KeyState};
 
 /// Type of a column with an ID: 16 bytes, a blob on SQLite and `uuid` on PostgreSQL.
@@ -202,9 +198,7 @@ ids!(
     IssuerId,
     KeyId,
     OrganizationId,
-    PasswordId,
     ReceiverId,
-    SeedId,
     SessionId
 );
 
@@ -298,13 +292,10 @@ macro_rules! text_forms {
 }
 
 text_forms! {
-    AccountState => Self::parse;
     CredentialType => Self::parse;
     KeyState => Self::parse;
     NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;
-    Role => Self::parse;
-    EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
     Namespace => |text: &str| Self::parse(text, "").ok();
     VendMode => Self::parse;
     VendRule => Self::parse;
@@ -319,42 +310,6 @@ text_forms! {
 impl BytesForm for Digest {
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self::from_bytes)
-    }
-}
-
-/// The MAC of a row as its two columns store it: the digest, and the key that created it.
-#[derive(Clone, Debug, Queryable)]
-pub(crate) struct CodeColumns {
-    code: Column<Digest>,
-    key: Column<KeyId>,
-}
-
-impl CodeColumns {
-    /// Returns the MAC, or a failure that names the row.
-    pub(crate) fn decode(
-        self,
-        table: &'static str,
-        id: &dyn ToString,
-        violation: &'static str,
-    ) -> Result<RowMac, Failure> {
-        let code = self.code.decode(table, id, violation)?;
-        Ok(RowMac { key: self.key.decode(table, id, violation)?, code })
-    }
-}
-
-/// Several digests, one after the other.
-#[derive(Clone, Debug)]
-pub(crate) struct Digests(pub(crate) Vec<Digest>);
-
-impl Digests {
-    pub(crate) fn bytes(digests: &[Digest]) -> Vec<u8> {
-        digests.iter().flat_map(|digest| *digest.as_bytes()).collect()
-    }
-}
-
-impl BytesForm for Digests {
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        bytes.chunks(32).map(<Digest as BytesForm>::from_bytes).collect::<Option<_>>().map(Self)
     }
 }
 

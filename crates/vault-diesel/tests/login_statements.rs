@@ -9,11 +9,11 @@ use std::sync::{Arc, LazyLock, Mutex};
 use support::NOW;
 use support::sqlite::Scratch;
 use support::world::{World, address};
-use vault_core::audit::Actor;
+use vault_core::account::{AccountChange, ChangeAccount};
 use vault_core::digest::Digest;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
-use vault_core::login::{AttemptOutcome, FinishDecoy, Reservation, ReserveAttempt, VerifiedFactors};
-use vault_core::principal::Principal;
+use vault_core::login::{AttemptOutcome, Reservation, ReserveAttempt, VerifiedFactors};
+use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -85,22 +85,14 @@ async fn attempt(
     now: Timestamp,
 ) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
-    let reserve = ReserveAttempt { address: address(number), decoy: 7, network: NETWORK };
-    match world.running_at(now, store, Principal::Operator, reserve).await.unwrap() {
-        Reservation::Account(reserved) => {
-            let finish = world.refusal(reserved.signed, presented);
-            let outcome = world.running_at(now, store, Principal::Operator, finish).await.unwrap();
-            assert!(matches!(outcome, AttemptOutcome::Refused(_)));
-        }
-        _ => {
-            let recovery_code = match presented {
-                VerifiedFactors::WrongPassword { recovery_code } => recovery_code,
-                _ => None,
-            };
-            let finish = FinishDecoy { decoy: 7, recovery_code, actor: Actor::Unknown };
-            world.running_at(now, store, Principal::Operator, finish).await.unwrap();
-        }
-    }
+    let reserve = ReserveAttempt { address: address(number), network: NETWORK };
+    let reserved = match world.running_at(now, store, Principal::Operator, reserve).await.unwrap() {
+        Reservation::Account(reserved) => Some(reserved.account),
+        _ => None,
+    };
+    let finish = world.refusal(reserved, presented);
+    let outcome = world.running_at(now, store, Principal::Operator, finish).await.unwrap();
+    assert!(matches!(outcome, AttemptOutcome::Refused(_)));
     let notes = NOTES.lock().unwrap();
     notes.statements.iter().map(|sql| cost(sql, &notes.kept)).collect()
 }
@@ -112,8 +104,15 @@ async fn refused_logins_execute_equal_statements() {
     let store = scratch.migrated().await;
     let world = World::make(&store, 1).await;
     let [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] = [11, 12, 13, 14, 15, 16];
-    for number in [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] {
+    for number in [wrong_password, wrong_code, waiting, closed] {
         world.account_at(&store, number, Role::Viewer).await;
+    }
+    for (number, change) in
+        [(disabled, AccountChange::Disable), (re_enrolling, AccountChange::ReEnrol(Digest::from_bytes([1; 32])))]
+    {
+        let SessionPrincipal { organization, account, .. } = world.account_at(&store, number, Role::Viewer).await;
+        let change = ChangeAccount { organization, account, change };
+        world.operate(&store, &Principal::Operator, change).await.unwrap();
     }
     let wrong = || VerifiedFactors::WrongPassword { recovery_code: None };
     let mut now = NOW;
@@ -124,13 +123,6 @@ async fn refused_logins_execute_equal_statements() {
     for _ in 0..FREE_ATTEMPTS {
         attempt(&store, &world, waiting, wrong(), now).await;
     }
-    scratch
-        .bare()
-        .execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-00000015@example.com'", [])
-        .unwrap();
-    let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = zeroblob(16), \
-        password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-00000016@example.com'";
-    assert_eq!(scratch.bare().execute(without_secrets, []).unwrap(), 1);
     // The connections have then prepared everything that they prepare once.
     attempt(&store, &world, 99, wrong(), now).await;
     attempt(&store, &world, wrong_password, wrong(), now).await;

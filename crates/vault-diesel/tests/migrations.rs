@@ -13,14 +13,11 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no organization.
-const SHARED: [&str; 14] = [
+const SHARED: [&str; 11] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
     "check_rounds",
-    "decoy_accounts",
-    "decoys",
-    "directory",
     "event_position",
     "global_lookups",
     "instance",
@@ -34,12 +31,11 @@ const SHARED: [&str; 14] = [
 const ID_FIRST: [&str; 2] = ["sqlite_autoindex_credential_secrets_1", "credential_secrets_pkey"];
 
 /// Indexes by which maintenance finds expired rows of all organizations.
-const MAINTENANCE: [&str; 10] = [
+const MAINTENANCE: [&str; 9] = [
     "account_notices_age",
     "activations_expiry",
     "attempt_classes_age",
     "idempotency_keys_age",
-    "pending_seeds_expiry",
     "sessions_expiry",
     "credential_secrets_by_end",
     "deliveries_ended",

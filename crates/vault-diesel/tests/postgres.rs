@@ -9,10 +9,10 @@ use std::time::Duration;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
-use vault_core::account::{AccountChange, AccountKey, ChangeAccount, FindAccount, FoundAccount};
+use vault_core::account::{AccountChange, ChangeAccount};
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
 use vault_core::port::{KeyRepository as _, Maintenance as _, StoreError};
-use vault_core::principal::{Denial, Principal, Scope};
+use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
@@ -79,11 +79,7 @@ impl Revocation {
         match self {
             Self::Logout => world.log_out(store).await,
             Self::AccountDeleted => {
-                let find = FindAccount { scope: Scope::All, key: AccountKey::Id(organization, world.account) };
-                let found = world.operate(store, &Principal::Operator, find).await.unwrap();
-                let Some(FoundAccount::Account(account)) = found else { panic!("{found:?}") };
-                let change = AccountChange::Delete;
-                let deletion = ChangeAccount { version: 1, after: account.signed, change };
+                let deletion = ChangeAccount { organization, account: world.account, change: AccountChange::Delete };
                 world.operate(store, &Principal::Operator, deletion).await.unwrap();
             }
             Self::OrganizationDisabled => {
@@ -146,7 +142,8 @@ async fn locked_row_causes_refusal_without_effect() {
     let store = store(database()).await;
     let world = World::make(&store, number()).await;
     let holder = client(database()).await;
-    let sql = format!("BEGIN; SELECT 1 FROM sessions WHERE organization_id = '{}' FOR UPDATE", world.organization);
+    let sql =
+        format!("BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{}' FOR UPDATE", world.organization);
     holder.batch_execute(&sql).await.unwrap();
     let refusal = store.save_credential(world.save()).await.unwrap_err();
     assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");

@@ -29,7 +29,7 @@ static STATEMENTS: LazyLock<Mutex<BTreeSet<String>>> = LazyLock::new(Mutex::defa
 static WRITTEN: LazyLock<Mutex<BTreeSet<BTreeSet<String>>>> = LazyLock::new(Mutex::default);
 
 /// Tables that are read before the organization is known, and the column by which they are distributed.
-const LOOKUPS: [(&str, &str); 2] = [("directory", "address"), ("global_lookups", "value")];
+const LOOKUPS: [(&str, &str); 1] = [("global_lookups", "value")];
 
 fn note() -> Option<Box<dyn Instrumentation>> {
     let mut written = BTreeSet::new();
@@ -176,7 +176,7 @@ async fn tenant_statements_filter_by_organization() {
     world.log_out(&store).await;
 
     let tables = "SELECT table_name FROM information_schema.columns WHERE table_schema = 'public' \
-                  AND column_name = 'organization_id' AND table_name <> 'decoy_accounts'";
+                  AND column_name = 'organization_id'";
     let tables = query(&address, tables);
     let statements = STATEMENTS.lock().unwrap().clone();
     let mut seen = BTreeSet::new();
@@ -196,7 +196,6 @@ async fn tenant_statements_filter_by_organization() {
         }
     }
     let expected = [
-        "accounts",
         "activations",
         "audit",
         "check_requests",
@@ -223,7 +222,7 @@ async fn tenant_statements_filter_by_organization() {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
         // A row that is searched for before its organization is known has a lookup row, which is written together with
         // it.
-        let led_to = ["accounts", "entities", "organizations"].iter().any(|of| tables.contains(*of));
+        let led_to = ["entities", "organizations"].iter().any(|of| tables.contains(*of));
         let lookups = led_to && elsewhere.iter().all(|table| lookup(table).is_some());
         // A login records its network once a day.
         let login = tables.contains("sessions") && elsewhere == ["known_networks"];

@@ -86,21 +86,11 @@ impl Scene {
     /// continue.
     async fn hold_up<T>(
         &self,
-        waiting: Answers<T>,
-        then: impl AsyncFnOnce(&mut Answers<T>),
-    ) -> Vec<Result<T, StoreError>> {
-        self.hold_up_at("credential_counts", waiting, then).await
-    }
-
-    /// Like `hold_up`, at another table.
-    async fn hold_up_at<T>(
-        &self,
-        table: &str,
         mut waiting: Answers<T>,
         then: impl AsyncFnOnce(&mut Answers<T>),
     ) -> Vec<Result<T, StoreError>> {
         let of = self.world.organization;
-        let sql = format!("BEGIN; SELECT 1 FROM {table} WHERE organization_id = '{of}' FOR UPDATE");
+        let sql = format!("BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{of}' FOR UPDATE");
         self.blocker.batch_execute(&sql).await.unwrap();
         // Polling a command queues it.
         assert!((&mut waiting[0]).now_or_never().is_none());
@@ -209,7 +199,7 @@ async fn queued_replacements_share_a_transaction() {
     replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
     replacements.push(replace(&scene.store, &scene.world, first, 2));
     replacements.push(replace(&scene.store, &scene.world, nonexistent, 1));
-    let mut outcomes = scene.hold_up_at("accounts", replacements, async |_| {}).await;
+    let mut outcomes = scene.hold_up(replacements, async |_| {}).await;
     let rest = outcomes.split_off(20);
     assert!(outcomes.into_iter().all(|replaced| replaced.unwrap().is_none()));
     assert!(
@@ -260,7 +250,7 @@ async fn replacement_writes_the_same_in_any_batch() {
                 async move { store.change_credential(command).await }.boxed()
             })
             .collect();
-        let replaced = scene.hold_up_at("accounts", replacements, async |_| {}).await;
+        let replaced = scene.hold_up(replacements, async |_| {}).await;
         assert!(replaced.into_iter().all(|replaced| replaced.unwrap().is_none()));
         assert_eq!(scene.count("count(DISTINCT xmin::text)"), "2");
         assert_eq!(rows("credentials"), "5 rows, 1 contents", "after {revision}");

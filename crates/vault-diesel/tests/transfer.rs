@@ -60,8 +60,7 @@ async fn filled() -> Scratch {
     let scratch = Scratch::new();
     scratch.migrated().await.close().await;
     let connection = scratch.bare();
-    let made_by_migrations =
-        "PRAGMA foreign_keys = OFF; DELETE FROM decoys; DELETE FROM decoy_accounts; DELETE FROM schema_versions";
+    let made_by_migrations = "PRAGMA foreign_keys = OFF; DELETE FROM account_logins; DELETE FROM attempt_classes; DELETE FROM schema_versions";
     connection.execute_batch(made_by_migrations).unwrap();
     for table in tables(&connection) {
         let mut statement = connection.prepare("SELECT type, \"notnull\" FROM pragma_table_info(?)").unwrap();

@@ -56,8 +56,8 @@ impl OpenVault {
     /// Returns the context to read the audit log, for admins and operators.
     pub fn audit_reader(&self) -> AuditReader {
         let ports = &self.ports;
-        let (store, digester) = (ports.store.trail.clone(), ports.digester.clone());
-        AuditReader::new(ports.environment.clone(), self.tally.clone(), store, digester)
+        let digester = ports.digester.clone();
+        AuditReader::new(ports.environment.clone(), self.tally.clone(), self.ports.operations(), digester)
     }
 }
 

@@ -143,7 +143,7 @@ impl<S> FakeVault<S> {
     /// Returns the use cases that read the audit log.
     pub fn audit_reader(&self) -> AuditReader {
         let (tally, digester) = (self.tally.clone(), self.digester.clone());
-        AuditReader::new(self.environment.clone(), tally, self.ports.clone(), digester)
+        AuditReader::new(self.environment.clone(), tally, self.operations(), digester)
     }
 
     /// Returns the use cases of accounts: logins, enrolment and changes.

@@ -150,7 +150,6 @@ ports! {
         append(records: Vec<SealedAuditRecord>) -> ();
     }
     AuditTrail {
-        list_entries(query: List<String, AuditRange>) -> Vec<AuditEntry>;
         entries(ids: Vec<AuditId>) -> Vec<AuditEntry>;
         unsealed_entries(after: Option<String>, limit: usize) -> Vec<UnsealedEntry>;
         newest_checkpoint() -> Option<StoredCheckpoint>;
@@ -170,7 +169,6 @@ ports! {
     Inspection {
         credential_places(after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        missing_lookups(part: InstancePart, place: InstanceRowKey, expected: Vec<Lookup>) -> Vec<&'static str>;
         version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
         recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;

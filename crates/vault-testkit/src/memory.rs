@@ -4,7 +4,6 @@ mod account;
 mod activation;
 mod audit;
 mod credential;
-mod draft;
 mod inspection;
 mod instance_rotation;
 mod key;
@@ -23,23 +22,18 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
 use uuid::Uuid;
-use vault_core::Command;
-use vault_core::account::SignedAccount;
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CheckRound, CredentialUse};
-use vault_core::email::EmailAddress;
 use vault_core::entity::{EntityKey, Index};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, OrganizationId, SessionId,
 };
-use vault_core::invitation::EnrolmentDraft;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountPlace, EntityRow, StoreError, StoredCredential};
-use vault_core::principal::Principal;
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
-use vault_core::sealed::{InstanceRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed};
+use vault_core::sealed::{InstanceRecord, OrganizationKeys, SealedData};
 use vault_core::time::Timestamp;
 
 /// In-memory store that implements every store port of `vault-core`.
@@ -89,10 +83,7 @@ struct State {
     instance: Option<InstanceRecord>,
     restore_epoch: u64,
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
-    accounts: BTreeMap<AccountId, AccountRow>,
-    /// Addresses by which accounts are found.
-    addresses: BTreeMap<EmailAddress, AccountId>,
-    drafts: BTreeMap<AccountPlace, EnrolmentDraft>,
+    accounts: BTreeMap<AccountPlace, AccountRow>,
     hourly: HashMap<(OrganizationId, String), HourlyLimit>,
     uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
     checks: BTreeMap<(OrganizationId, CredentialId), CheckRow>,
@@ -116,14 +107,6 @@ struct State {
     event_position: Option<receiver::PositionRow>,
     /// Audit records of the decision in progress.
     audit: Vec<SealedAuditRecord>,
-}
-
-/// Outcome of a decision.
-enum Decided<T> {
-    /// The command was executed: its audit record is kept.
-    Done(T),
-    /// Nothing changed, except the rows that the rejection itself writes.
-    Refused(T),
 }
 
 enum Failure {
@@ -213,8 +196,7 @@ impl MemoryStore {
         let state = &lock(&self.inner).state;
         let kinds = [
             ("organization keys", state.organization_keys.contains_key(&organization)),
-            ("accounts", state.accounts.values().any(|row| row.signed.grant.organization == organization)),
-            ("drafts", state.drafts.keys().any(|(of, _)| *of == organization)),
+            ("accounts", state.accounts.keys().any(|(of, _)| *of == organization)),
             ("hourly counts", state.hourly.keys().any(|(of, _)| *of == organization)),
             ("uses", state.uses.keys().any(|(of, _)| *of == organization)),
             ("checks", state.checks.keys().any(|(of, _)| *of == organization)),
@@ -238,23 +220,6 @@ impl MemoryStore {
         Some(row.data.get(&row.stored.version)?.data.clone())
     }
 
-    /// Changes fields that the MAC of an account's row covers, but not the MAC, as an attacker with write access to the
-    /// database might. Returns `false` if the account does not exist.
-    pub fn tamper_with_account(&self, account: AccountId, change: impl FnOnce(&mut SignedAccount)) -> bool {
-        lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
-    }
-
-    /// Changes the sealed password and TOTP secret of an account, as an attacker with write access to the database
-    /// might. Returns `false` if the account does not exist.
-    pub fn tamper_with_secrets(
-        &self,
-        account: AccountId,
-        change: impl FnOnce(&mut SealedPassword, &mut SealedSeed),
-    ) -> bool {
-        let state = &mut lock(&self.inner).state;
-        state.accounts.get_mut(&account).map(|row| change(&mut row.password, &mut row.seed)).is_some()
-    }
-
     /// Changes the row of an integration, as an attacker with write access to the database might. Returns `false` if the
     /// integration does not exist.
     pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut EntityRow)) -> bool {
@@ -274,9 +239,9 @@ impl MemoryStore {
     pub fn delete_rows(&self, row: RecordedRow) {
         let state = &mut lock(&self.inner).state;
         match row {
-            RecordedRow::Account => state.accounts.clear(),
             RecordedRow::Credential => state.credentials.clear(),
-            RecordedRow::Organization
+            RecordedRow::Account
+            | RecordedRow::Organization
             | RecordedRow::Integration
             | RecordedRow::Namespace
             | RecordedRow::Receiver
@@ -308,24 +273,6 @@ impl MemoryStore {
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
         change(&mut row.stored);
         true
-    }
-
-    /// Executes a command: authorizes its principal first and records the action.
-    fn carry_out<A, T>(
-        &self,
-        command: Command<A>,
-        apply: impl FnOnce(&mut State, &Principal, Timestamp, A) -> Decided<T>,
-    ) -> Result<T, StoreError> {
-        self.decide(|state| {
-            state.authorize(&command.principal, command.now)?;
-            match apply(state, &command.principal, command.now, command.payload) {
-                Decided::Done(outcome) => {
-                    state.audit.push(command.audit);
-                    Ok(outcome)
-                }
-                Decided::Refused(outcome) => Ok(outcome),
-            }
-        })?
     }
 
     /// Runs one decision, all of it under the lock.
@@ -363,19 +310,11 @@ impl State {
         self.lookups.contains_key(&(id, Index::OrganizationState.as_str(), active))
     }
 
-    fn account_by_address(&self, address: &EmailAddress) -> Option<AccountId> {
-        self.addresses.get(address).copied().filter(|account| self.accounts.contains_key(account))
-    }
-
     /// Removes an entity with the values that lead to it. Returns `false` if it does not exist.
     fn remove_entity(&mut self, key: EntityKey) -> bool {
         let (names, place) = (Index::names_of(key.kind), (key.organization, key.id));
         self.lookups.retain(|(of, name, _), id| (*of, *id) != place || !names.contains(name));
         self.global_lookups.retain(|(name, _), leads| *leads != place || !names.contains(name));
         self.entities.remove(&key.order()).is_some()
-    }
-
-    fn account_in(&mut self, organization: OrganizationId, account: AccountId) -> Option<&mut AccountRow> {
-        self.accounts.get_mut(&account).filter(|row| row.signed.grant.organization == organization)
     }
 }

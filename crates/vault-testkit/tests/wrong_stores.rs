@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::*;
-use vault_core::principal::{Principal, Scope};
 use vault_testkit::contract::*;
 use vault_testkit::faulty::Faulty;
 use vault_testkit::memory::{Defect, MemoryStore};
@@ -71,12 +70,6 @@ wrong_stores! {
     it_takes_any_namespaces_entries: |store: Wrong| {
         store.altered(|query: &mut RecordedStates| query.namespace = None)
     } => inspection::newest_entries_of_a_row_are_first;
-    it_lists_the_audit_of_all: |store: Wrong| {
-        store.altered(|query: &mut List<String, AuditRange>| {
-            query.of.scope = Scope::All;
-            query.principal = Principal::Operator;
-        })
-    } => whole::sessions_list_their_own_organizations_entries;
     it_adds_any_checkpoint: returns_true("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
     it_destroys_keys_in_use: |store: Wrong| {
         store.answering("destroy_organization_key", |answer: &mut Result<KeyDestruction, StoreError>| {

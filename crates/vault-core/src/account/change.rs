@@ -1,23 +1,29 @@
 //! Changes of an account by admins and operators.
 
-use super::{AccountRights, AccountState, SignedAccount, sign_account, takes_last_admin};
+use super::find::listed;
+use super::{Account, AccountRights, AccountSecrets, AccountState, ListedAccount, SetAsides, takes_last_admin};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::digest::Digest;
+use crate::entity::{Index, Opened};
 use crate::error::Refusal;
-use crate::id::OrganizationId;
+use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{INVITATION_SECONDS, Invitation, discard};
 use crate::notice::NoticeCode;
 use crate::operation::{Access, Failure, Operation, Unit};
+use crate::passcode::{PendingSeed, TimeStep};
 use crate::principal::Principal;
 use crate::role::Role;
-use crate::time::Timestamp;
 
 /// Change of an account. Each except [`AccountChange::Unlock`] ends all of its sessions and deletes a TOTP secret that
-/// is pending confirmation.
+/// is pending confirmation, unless it changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountChange {
-    /// New role or state.
-    Grant,
+    /// Disables logins.
+    Disable,
+    /// Enables logins.
+    Enable,
+    /// New role.
+    Role(Role),
     /// Deletes password, TOTP secret and recovery codes, resets the count of wrong passcodes, and clears lockouts and
     /// locked buckets. The user can enrol again with the code of this digest, which replaces any previous one.
     ReEnrol(Digest),
@@ -32,114 +38,123 @@ pub enum AccountChange {
 ///
 /// # Errors
 /// - [`Refusal::NotFound`]: the account does not exist, or the principal may not see it.
-/// - [`Refusal::Contended`]: the row has another version.
 /// - [`Refusal::LastAdmin`], except for operators: no active admin would remain according to [`takes_last_admin`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeAccount {
-    /// Version of the row that the change is based on. The MAC of the row verified.
-    pub version: i64,
-    /// New fields that the row's MAC covers, including the account's ID. Unchanged if the change affects none of them.
-    pub after: SignedAccount,
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The account.
+    pub account: AccountId,
     /// The change.
     pub change: AccountChange,
 }
 
 impl Operation for ChangeAccount {
-    /// Time until which the user can enrol again.
-    type Outcome = Option<Timestamp>;
+    /// The account after the change, or before its deletion, with the results of logins before it.
+    type Outcome = ListedAccount;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
-        Some(self.after.grant.organization)
+        Some(self.organization)
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<Option<Timestamp>, Failure> {
-        let (rows, now, Self { after, change, .. }) = (unit.rows(), unit.now(), self);
-        let place @ (organization, account) = (after.grant.organization, after.grant.account);
+    async fn run(&self, unit: &Unit<'_>) -> Result<ListedAccount, Failure> {
+        let Self { organization, account, change } = self;
+        let (rows, now, place, id) = (unit.rows(), unit.now(), (*organization, *account), *account.as_uuid());
         unit.authorize().await?;
-        if !unit.principal().reaches(organization) {
-            return Err(Refusal::NotFound.into());
-        }
-        let (before, _) = rows.account(place).await?.ok_or(Refusal::NotFound)?;
-        if before.version != self.version {
-            return Err(Refusal::Contended.into());
+        let before = match unit.principal().reaches(*organization) {
+            true => unit.find::<Account>(*organization, id).await?,
+            false => None,
+        };
+        let before = before.ok_or(Refusal::NotFound)?;
+        let mut shown = listed(unit, &before).await?;
+        let after = self.after(&before, unit);
+        if matches!(change, AccountChange::Disable | AccountChange::Enable | AccountChange::Role(_))
+            && after.grant == before.grant
+        {
+            return Ok(shown);
         }
         let others = self.other_admins(unit).await?;
         let remains = (*change != AccountChange::Delete).then_some(&after.grant);
-        let active = others.iter().filter(|admin| admin.is_active_admin()).map(|_| 1).sum();
+        let active = others.iter().filter(|admin| admin.grant.is_active_admin()).map(|_| 1).sum();
         if *unit.principal() != Principal::Operator && takes_last_admin(&before.grant, remains, active) {
             return Err(Refusal::LastAdmin.into());
         }
         if *change != AccountChange::Unlock {
             rows.end_account_sessions(place).await?;
-            rows.remove_pending_seed(place).await?;
+            unit.remove::<PendingSeed>(*organization, id).await?;
         }
-        let subject = Subject::Account(account);
-        let mut until = None;
-        let (action, affected): (_, Affected) = match change {
-            AccountChange::Grant => {
-                let changes = changes(&before.grant, &after.grant);
-                let state = sign_account(unit, after).await?;
-                (self.action(&before), subject.left(RecordedRow::Account, state).changing(changes))
-            }
+        let affected = Affected::from(Subject::Account(*account));
+        let (action, affected) = match change {
+            AccountChange::Disable => (AuditAction::AccountDisabled, affected),
+            AccountChange::Enable => (AuditAction::AccountEnabled, affected),
+            AccountChange::Role(_) => (AuditAction::AccountRoleChanged, affected),
             AccountChange::ReEnrol(code) => {
-                let invitation = self.re_enrolment(unit, *code);
-                until = Some(invitation.expires_at);
-                rows.erase_secrets(place, now).await?;
+                let invitation = self.re_enrolment(unit, &after, *code);
+                shown.invitation_expires_at = Some(invitation.expires_at);
+                unit.remove::<AccountSecrets>(*organization, id).await?;
+                rows.reset_passcodes(place, TimeStep::NONE).await?;
+                rows.replace_recovery_codes(place, &[]).await?;
                 discard(unit, place).await?;
                 // Later re-enrolments have higher versions, so that the check finds one that was put back.
-                unit.insert_as(organization, *account.as_uuid(), after.version, &invitation).await?;
+                unit.insert_as(*organization, id, before.version() + 1, &invitation).await?;
                 rows.reset_buckets(place).await?;
                 rows.leave_notice(place, NoticeCode::ReEnrolled, now).await?;
                 for admin in &others {
-                    let notice = NoticeCode::ColleagueReEnrolled(account);
-                    rows.leave_notice((organization, admin.account), notice, now).await?;
+                    rows.leave_notice(admin.place(), NoticeCode::ColleagueReEnrolled(*account), now).await?;
                 }
-                let changes = changes(&before.grant, &after.grant);
-                let left = subject.left(RecordedRow::Account, sign_account(unit, after).await?);
-                (AuditAction::AccountReEnrolled, left.changing(changes))
+                (AuditAction::AccountReEnrolled, affected)
             }
             AccountChange::Unlock => {
                 rows.reset_buckets(place).await?;
-                (AuditAction::AccountUnlocked, subject.into())
+                (AuditAction::AccountUnlocked, affected)
             }
             AccountChange::Delete => {
                 discard(unit, place).await?;
+                unit.remove::<AccountSecrets>(*organization, id).await?;
+                unit.remove::<SetAsides>(*organization, id).await?;
+                unit.remove::<Account>(*organization, id).await?;
                 rows.remove_account(place).await?;
-                let left = subject.left(RecordedRow::Account, RowState::Gone);
-                (AuditAction::AccountDeleted, left.and(RecordedRow::Invitation, RowState::Gone))
+                (AuditAction::AccountDeleted, affected.and(RecordedRow::Invitation, RowState::Gone))
             }
         };
-        unit.record(Some(organization), action, affected).await?;
-        Ok(until)
+        if after != *before {
+            unit.replace(&before, &after).await?;
+            shown.grant = after.grant.clone();
+        }
+        let affected = affected.changing(changes(&before.grant, &after.grant));
+        unit.record(Some(*organization), action, affected).await?;
+        Ok(shown)
     }
 }
 
 impl ChangeAccount {
+    /// Returns the account after the change. Unchanged if the change affects only other rows.
+    fn after(&self, before: &Account, unit: &Unit<'_>) -> Account {
+        let grant = before.grant.clone();
+        match self.change {
+            AccountChange::Disable => before.with_grant(AccountRights { state: AccountState::Disabled, ..grant }),
+            AccountChange::Enable => before.with_grant(AccountRights { state: before.enabled_state(), ..grant }),
+            AccountChange::Role(role) => before.with_grant(AccountRights { role, ..grant }),
+            AccountChange::ReEnrol(_) => before.without_secrets(unit.now()),
+            AccountChange::Unlock | AccountChange::Delete => before.clone(),
+        }
+    }
+
     /// Returns the admins other than the account to be changed, whatever their state, if the change depends on them.
-    async fn other_admins(&self, unit: &Unit<'_>) -> Result<Vec<AccountRights>, Failure> {
+    async fn other_admins(&self, unit: &Unit<'_>) -> Result<Vec<Opened<Account>>, Failure> {
         if *unit.principal() == Principal::Operator && !matches!(self.change, AccountChange::ReEnrol(_)) {
             return Ok(Vec::new());
         }
-        let AccountRights { organization, account: target, .. } = self.after.grant;
-        let mut admins = unit.rows().admins(organization).await?;
-        admins.retain(|admin| admin.account != target);
+        let mut admins = unit.list::<Account>(Index::Admin, Some(self.organization), None, usize::MAX).await?;
+        admins.retain(|admin| admin.grant.account != self.account);
         Ok(admins)
     }
 
-    fn action(&self, before: &SignedAccount) -> AuditAction {
-        let (before, after) = (&before.grant, &self.after.grant);
-        match after.state {
-            _ if before.role != after.role || before.state == after.state => AuditAction::AccountRoleChanged,
-            AccountState::Disabled => AuditAction::AccountDisabled,
-            _ => AuditAction::AccountEnabled,
-        }
-    }
-
-    fn re_enrolment(&self, unit: &Unit<'_>, code: Digest) -> Invitation {
+    fn re_enrolment(&self, unit: &Unit<'_>, after: &Account, code: Digest) -> Invitation {
         let (created_at, invited_by) = (unit.now(), unit.principal().account());
         // The state re-enrolling whatever the account's state is, so that it never creates an account.
-        let grant = AccountRights { state: AccountState::ReEnrolling, ..self.after.grant.clone() };
+        let grant = AccountRights { state: AccountState::ReEnrolling, ..after.grant.clone() };
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
         Invitation { grant, invited_by, code, created_at, expires_at }
     }

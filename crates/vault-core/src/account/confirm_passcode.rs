@@ -1,24 +1,12 @@
 //! Confirmation of a new TOTP secret of the principal's own account.
 
-use super::{SignedAccount, sign_account};
-use crate::audit::{AuditAction, RecordedRow, Subject};
-use crate::digest::RowMac;
-use crate::id::OrganizationId;
+use super::{Account, AccountSecrets, put};
+use crate::audit::{AuditAction, Subject};
+use crate::id::{OrganizationId, SecretsId};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::passcode::{PendingSeed, TimeStep, may_be_confirmed};
 use crate::principal::{Denial, SessionPrincipal};
 use futures_util::try_join;
-
-/// A TOTP secret that is pending confirmation, with the current state of the account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingSeed {
-    /// The TOTP secret.
-    pub pending: PendingSeed,
-    /// Fields that the row's MAC covers.
-    pub signed: SignedAccount,
-    /// MAC of the row.
-    pub digest: RowMac,
-}
 
 /// Counts a code for the pending TOTP secret of the principal before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,23 +14,22 @@ pub struct ReserveConfirmation(pub SessionPrincipal);
 
 impl Operation for ReserveConfirmation {
     /// The secret. `None` if none is pending that [`may_be_confirmed`].
-    type Outcome = Option<WaitingSeed>;
+    type Outcome = Option<PendingSeed>;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
         Some(self.0.organization)
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<Option<WaitingSeed>, Failure> {
-        let (rows, place) = (unit.rows(), (self.0.organization, self.0.account));
-        let reading = async { try_join!(rows.account(place), rows.pending_seed(place)) };
-        let (account, pending) = unit.authorized(reading).await?;
-        let (signed, digest) = account.ok_or(Denial::AccountChanged)?;
-        let open = pending.filter(|(pending, tried)| may_be_confirmed(pending.expires_at, *tried, unit.now()));
-        let Some((pending, _)) = open else { return Ok(None) };
-        rows.count_confirmation(place).await?;
+    async fn run(&self, unit: &Unit<'_>) -> Result<Option<PendingSeed>, Failure> {
+        let pending = unit.find::<PendingSeed>(self.0.organization, *self.0.account.as_uuid());
+        let (pending, ()) = try_join!(pending, unit.authorize())?;
+        let is_open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, unit.now());
+        let Some(pending) = pending.filter(|pending| is_open(pending)) else { return Ok(None) };
+        let counted = PendingSeed { tried: pending.tried + 1, ..PendingSeed::clone(&pending) };
+        unit.replace(&pending, &counted).await?;
         unit.commit_without_entry();
-        Ok(Some(WaitingSeed { pending, signed, digest }))
+        Ok(Some(counted))
     }
 }
 
@@ -52,14 +39,14 @@ impl Operation for ReserveConfirmation {
 pub struct ConfirmPasscode {
     /// The principal, a session of the account.
     pub principal: SessionPrincipal,
-    /// The reserved secret. Both MACs verified. It must be unchanged.
-    pub waiting: WaitingSeed,
+    /// ID of the reserved secret, which must still be pending.
+    pub pending: SecretsId,
     /// Time step whose code confirmed it. It is marked as used.
     pub step: TimeStep,
 }
 
 impl Operation for ConfirmPasscode {
-    /// `false` if this secret is no longer pending or the row has changed. Nothing is changed then.
+    /// `false` if this secret is no longer pending. Nothing is changed then.
     type Outcome = bool;
     const ACCESS: Access = Access::Write;
 
@@ -68,27 +55,27 @@ impl Operation for ConfirmPasscode {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
-        let Self { principal, waiting, step } = self;
-        let (rows, place) = (unit.rows(), (principal.organization, principal.account));
-        if (waiting.signed.grant.organization, waiting.signed.grant.account) != place {
-            return Err(Denial::AccountChanged.into());
-        }
-        let reading = async { try_join!(rows.account(place), rows.pending_seed(place)) };
-        let (account, pending) = unit.authorized(reading).await?;
-        let waits =
-            |pending: &PendingSeed| pending.seed.id == waiting.pending.seed.id && unit.now() < pending.expires_at;
-        let pending = pending.map(|(pending, _)| pending).filter(waits);
-        let Some(PendingSeed { seed, .. }) =
-            pending.filter(|_| account.is_some_and(|(signed, _)| signed == waiting.signed))
-        else {
-            return Ok(false);
-        };
-        rows.enrol_seed(place, &seed, *step, unit.now()).await?;
-        let state = sign_account(unit, &waiting.signed.with_seed(seed.id).keeping(principal.session)).await?;
-        rows.remove_pending_seed(place).await?;
-        rows.end_other_sessions(place, principal.session).await?;
-        let affected = Subject::Account(principal.account).left(RecordedRow::Account, state);
-        unit.record(Some(principal.organization), AuditAction::AccountPasscodeChanged, affected).await?;
+        let Self { principal, pending, step } = self;
+        let place @ (organization, account) = (principal.organization, principal.account);
+        let id = *account.as_uuid();
+        let (found, current, secrets, ()) = try_join!(
+            unit.find::<PendingSeed>(organization, id),
+            unit.find::<Account>(organization, id),
+            unit.find::<AccountSecrets>(organization, id),
+            unit.authorize(),
+        )?;
+        let current = current.ok_or(Denial::AccountChanged)?;
+        let found = found.filter(|found| found.id == *pending && unit.now() < found.expires_at);
+        let secrets = secrets.filter(|secrets| current.secrets == Some(secrets.id));
+        let (Some(found), Some(secrets)) = (found, secrets) else { return Ok(false) };
+        let (password, seed) = (secrets.password.clone(), found.seed.clone());
+        put(unit, place, &AccountSecrets { id: found.id, password, seed }).await?;
+        unit.replace(&current, &current.with_passcode(found.id, unit.now()).keeping(principal.session)).await?;
+        unit.rows().reset_passcodes(place, *step).await?;
+        unit.remove::<PendingSeed>(organization, id).await?;
+        unit.rows().end_other_sessions(place, principal.session).await?;
+        let subject = Subject::Account(account).into();
+        unit.record(Some(organization), AuditAction::AccountPasscodeChanged, subject).await?;
         Ok(true)
     }
 }

@@ -2,13 +2,15 @@
 
 use super::{Account, ListedAccount};
 use crate::email::EmailAddress;
-use crate::entity::{EntityKey, Kind};
+use crate::entity::{Entity, EntityKey, Kind, Opened};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::{Invitation, invitation_for, invitations_for};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AccountPlace;
 use crate::principal::{Denial, Scope};
+use crate::time::Timestamp;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 /// Lookup key of an account or an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub enum AccountKey {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundAccount {
     /// An account.
-    Account(Box<Account>),
+    Account(Box<ListedAccount>),
     /// An invitation.
     Invitation(Box<Invitation>),
     /// Number of organizations with an invitation, if there is no account.
@@ -62,10 +64,9 @@ impl Operation for FindAccount {
             }
             AccountKey::Id(..) => Ok(None),
             AccountKey::Address(email) => {
-                if let Some(place) = unit.rows().account_of(email).await?
-                    && sees(place.0)
+                if let Some(account) = account_at(unit, email).await?.filter(|account| sees(account.grant.organization))
                 {
-                    return found(unit, place).await;
+                    return Ok(Some(FoundAccount::Account(Box::new(listed(unit, &account).await?))));
                 }
                 if let Some(organization) = confined {
                     let invited = match sees(organization) {
@@ -85,13 +86,49 @@ impl Operation for FindAccount {
     }
 }
 
-/// Returns the account or the invitation with these IDs.
-async fn found(
+/// Returns the account with an address.
+async fn account_at(unit: &Unit<'_>, email: &EmailAddress) -> Result<Option<Opened<Account>>, Failure> {
+    let address = Account::at(email);
+    let Some((of, id)) = unit.rows().find_anywhere(address.index, &address.value).await? else { return Ok(None) };
+    let found = unit.find::<Account>(of, id).await?;
+    Ok(found.filter(|found| found.lookups().contains(&address)))
+}
+
+/// Returns whether an address belongs to an active account of an organization.
+pub(crate) async fn is_member(
     unit: &Unit<'_>,
-    place @ (organization, account): AccountPlace,
-) -> Result<Option<FoundAccount>, Failure> {
-    if let Some(account) = unit.rows().found_account(place, unit.now()).await? {
-        return Ok(Some(FoundAccount::Account(Box::new(account))));
+    organization: OrganizationId,
+    email: &EmailAddress,
+) -> Result<bool, Failure> {
+    let found = account_at(unit, email).await?;
+    Ok(found.is_some_and(|found| found.is_active() && found.grant.organization == organization))
+}
+
+/// Returns an account with the results of its logins and the expiry of its open invitation.
+pub(super) async fn listed(unit: &Unit<'_>, account: &Account) -> Result<ListedAccount, Failure> {
+    let (organization, id) = account.place();
+    let logins = unit.rows().logins(organization, &[id], unit.now()).await?.pop();
+    let invitation_expires_at = invited_until(unit, account).await?;
+    let (grant, created_at) = (account.grant.clone(), account.created_at);
+    let logins = logins.map(|(_, logins)| logins).unwrap_or_default();
+    Ok(ListedAccount { grant, created_at, logins, invitation_expires_at })
+}
+
+/// Returns the expiry of the open invitation with which an account enrols again.
+async fn invited_until(unit: &Unit<'_>, account: &Account) -> Result<Option<Timestamp>, Failure> {
+    if account.secrets.is_some() {
+        return Ok(None);
+    }
+    let (organization, id) = account.place();
+    let key = EntityKey { organization, kind: Kind::Invitation, id: *id.as_uuid() };
+    let until = unit.rows().entity(key).await?.and_then(|row| row.due_at);
+    Ok(until.filter(|until| unit.now() < *until))
+}
+
+/// Returns the account or the invitation with these IDs.
+async fn found(unit: &Unit<'_>, (organization, account): AccountPlace) -> Result<Option<FoundAccount>, Failure> {
+    if let Some(account) = unit.find::<Account>(organization, *account.as_uuid()).await? {
+        return Ok(Some(FoundAccount::Account(Box::new(listed(unit, &account).await?))));
     }
     let invited = unit.find::<Invitation>(organization, *account.as_uuid()).await?;
     Ok(invited.map(|invited| FoundAccount::Invitation(Box::new(invited.into_value()))))
@@ -121,40 +158,57 @@ impl Operation for ListAccounts {
         if !unit.principal().may_see(self.scope) {
             return Err(Denial::InsufficientRole.into());
         }
-        let confined = self.scope.one();
-        let accounts = unit.rows().listed_accounts(confined, self.after, self.limit, unit.now()).await?;
-        let mut listed: Vec<_> = accounts.iter().map(Account::listed).collect();
-        listed.extend(self.invitations(unit, confined).await?);
-        listed.sort_by_key(|listed| (listed.grant.organization, Reverse(listed.grant.account)));
-        listed.truncate(self.limit);
-        Ok(listed)
+        let is_open = |until: Option<Timestamp>| until.is_some_and(|until| unit.now() < until);
+        let mut shown = Vec::new();
+        // One that has expired need not be opened.
+        for invitation in self.page::<Invitation>(unit, is_open, |one| !one.re_enrols()).await? {
+            shown.push(invitation.listed());
+        }
+        let accounts = self.page::<Account>(unit, |_| true, |_| true).await?;
+        let mut logins = HashMap::new();
+        for of_one in accounts.chunk_by(|one, other| one.grant.organization == other.grant.organization) {
+            let ids: Vec<AccountId> = of_one.iter().map(|account| account.grant.account).collect();
+            if let Some(first) = of_one.first() {
+                logins.extend(unit.rows().logins(first.grant.organization, &ids, unit.now()).await?);
+            }
+        }
+        for account in &accounts {
+            let invitation_expires_at = invited_until(unit, account).await?;
+            let (grant, created_at) = (account.grant.clone(), account.created_at);
+            let logins = logins.remove(&grant.account).unwrap_or_default();
+            shown.push(ListedAccount { grant, created_at, logins, invitation_expires_at });
+        }
+        shown.sort_by_key(|listed| (listed.grant.organization, Reverse(listed.grant.account)));
+        shown.truncate(self.limit);
+        Ok(shown)
     }
 }
 
 impl ListAccounts {
-    /// Reads as many open invitations that create an account.
-    async fn invitations(&self, unit: &Unit<'_>, of: Option<OrganizationId>) -> Result<Vec<ListedAccount>, Failure> {
-        let mut listed = Vec::new();
+    /// Reads as many entities of a kind that are due at a permitted time and meet a condition.
+    async fn page<E: Entity>(
+        &self,
+        unit: &Unit<'_>,
+        is_due: impl Fn(Option<Timestamp>) -> bool + Send,
+        which: impl Fn(&E) -> bool + Send,
+    ) -> Result<Vec<Opened<E>>, Failure> {
+        let mut page = Vec::new();
         let mut after = self.after.map(|(organization, account)| (organization, *account.as_uuid()));
-        while listed.len() < self.limit {
-            let wanted = self.limit - listed.len();
-            let rows = unit.rows().newest_entities(Kind::Invitation, of, after, wanted).await?;
+        while page.len() < self.limit {
+            let wanted = self.limit - page.len();
+            let rows = unit.rows().newest_entities(E::KIND, self.scope.one(), after, wanted).await?;
             let is_last = rows.len() < wanted;
             for row in rows {
                 let EntityKey { organization, id, .. } = row.key;
                 after = Some((organization, id));
-                // One that has expired need not be opened.
-                if row.due_at.is_some_and(|until| unit.now() < until)
-                    && let Some(invitation) = unit.open_or_report::<Invitation>(&row)?
-                    && !invitation.re_enrols()
-                {
-                    listed.push(invitation.listed());
+                if is_due(row.due_at) {
+                    page.extend(unit.open_or_report::<E>(&row)?.filter(|opened| which(opened)));
                 }
             }
             if is_last {
                 break;
             }
         }
-        Ok(listed)
+        Ok(page)
     }
 }

@@ -1,19 +1,17 @@
 //! The principal's own account.
 
-use super::SignedAccount;
+use super::Account;
 use crate::id::OrganizationId;
 use crate::notice::StoredNotice;
-use crate::operation::{Access, Failure, Operation, Unit};
+use crate::operation::{Access, Failure, Operation, Unit, flat};
 use crate::principal::{Denial, SessionPrincipal};
-use crate::time::Timestamp;
+use futures_util::try_join;
 
 /// An account as its user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAccount {
-    /// Fields that the row's MAC covers.
-    pub signed: SignedAccount,
-    /// Time since which its TOTP secret is in use.
-    pub passcode_enrolled_at: Timestamp,
+    /// The account.
+    pub account: Account,
     /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
     /// Notices in any order. Expired notices may be included.
@@ -33,7 +31,14 @@ impl Operation for ReadOwnAccount {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OwnAccount, Failure> {
-        let own = unit.authorized(unit.rows().own_account((self.0.organization, self.0.account))).await?;
-        own.ok_or_else(|| Denial::AccountChanged.into())
+        let (rows, place) = (unit.rows(), (self.0.organization, self.0.account));
+        let (account, recovery_codes_left, notices, ()) = try_join!(
+            unit.find::<Account>(place.0, *place.1.as_uuid()),
+            flat(rows.count_recovery_codes(place)),
+            flat(rows.notices(place)),
+            unit.authorize(),
+        )?;
+        let account = account.ok_or(Denial::AccountChanged)?.into_value();
+        Ok(OwnAccount { account, recovery_codes_left, notices })
     }
 }

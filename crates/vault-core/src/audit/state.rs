@@ -1,10 +1,8 @@
 //! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
 use super::{AuditChange, Subject};
-use crate::digest::{Digest, DigestPurpose, LookupDigests};
 use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use crate::namespace::Namespace;
-use crate::port::KeyedDigester;
 use uuid::Uuid;
 
 /// Kind of row of a subject.
@@ -73,16 +71,7 @@ impl RecordedRow {
 /// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// State of a privileged row.
-    Grants {
-        /// Version, which each change increments. An invitation that replaces another one starts again.
-        version: i64,
-        /// Digest of all fields that its MAC covers, for the audit log only. The row does not accept this digest as its
-        /// MAC, so it is useless to a reader of the audit log, and it is unaffected when the MAC key is replaced.
-        digest: Digest,
-    },
-    /// State of a credential's row: its revision, which each change of data, versions, labels, description and vend
-    /// rule increments.
+    /// Version of an entity, or revision of a credential, which each change increments.
     Revision(i64),
     /// The row was deleted.
     Gone,
@@ -95,22 +84,10 @@ impl RowState {
         Self::parse(stored)
     }
 
-    /// Returns the states of a privileged row with the fields `parts`, one under each audit key. The first is recorded
-    /// in new entries.
-    pub(crate) fn of_grant(
-        row: RecordedRow,
-        version: i64,
-        parts: &[&[u8]],
-        digester: &dyn KeyedDigester,
-    ) -> RecordedRights {
-        let named: Vec<_> = std::iter::once(row.as_str().as_bytes()).chain(parts.iter().copied()).collect();
-        RecordedRights { version, digests: digester.lookup(DigestPurpose::RecordedState, &named) }
-    }
-
     /// Returns a number that orders the states of a row: a later state has a higher number.
     pub const fn number(self) -> i64 {
         match self {
-            Self::Grants { version: number, .. } | Self::Revision(number) => number,
+            Self::Revision(number) => number,
             Self::Gone => i64::MAX,
         }
     }
@@ -118,10 +95,6 @@ impl RowState {
     /// Returns its format in entries.
     fn text(self) -> String {
         match self {
-            Self::Grants { version, digest } => {
-                let digits: String = digest.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("{version} {digits}")
-            }
             Self::Revision(revision) => revision.to_string(),
             Self::Gone => GONE.to_owned(),
         }
@@ -129,43 +102,11 @@ impl RowState {
 
     /// Parses the format of entries.
     fn parse(text: &str) -> Option<Self> {
-        if text == GONE {
-            return Some(Self::Gone);
-        }
-        let Some((version, digits)) = text.split_once(' ') else { return text.parse().ok().map(Self::Revision) };
-        let digits = digits.as_bytes();
-        let mut bytes = [0; 32];
-        if digits.len() != bytes.len() * 2 {
-            return None;
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self::Grants { version: version.parse().ok()?, digest: Digest::from_bytes(bytes) })
+        if text == GONE { Some(Self::Gone) } else { text.parse().ok().map(Self::Revision) }
     }
 }
 
 const GONE: &str = "gone";
-
-/// State of a privileged row, under each audit key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedRights {
-    version: i64,
-    digests: LookupDigests,
-}
-
-impl RecordedRights {
-    /// Returns the state as new entries record it.
-    pub fn current(&self) -> RowState {
-        RowState::Grants { version: self.version, digest: *self.digests.current() }
-    }
-
-    /// Returns all forms in which entries may have recorded the state.
-    pub fn all(&self) -> impl Iterator<Item = RowState> {
-        let version = self.version;
-        self.digests.all().iter().map(move |digest| RowState::Grants { version, digest: *digest })
-    }
-}
 
 /// The subject of an audited action, with the effects of the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,12 +171,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn state() -> impl Strategy<Value = RowState> {
-        let grants = (any::<i64>(), any::<[u8; 32]>());
-        prop_oneof![
-            grants.prop_map(|(version, digest)| RowState::Grants { version, digest: Digest::from_bytes(digest) }),
-            any::<i64>().prop_map(RowState::Revision),
-            Just(RowState::Gone),
-        ]
+        prop_oneof![any::<i64>().prop_map(RowState::Revision), Just(RowState::Gone)]
     }
 
     proptest! {

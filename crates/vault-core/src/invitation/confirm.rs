@@ -1,13 +1,12 @@
 //! Confirmation of an enrolment.
 
 use super::find::open;
-use super::{Invitation, discard};
-use crate::account::{SignedAccount, insert_account, sign_account};
-use crate::audit::{Actor, AuditAction, RecordedRow, RowState, Subject};
-use crate::digest::{Digest, RowMac};
-use crate::entity::Opened;
+use super::{EnrolmentDraft, discard};
+use crate::account::{Account, created, insert_account, put};
+use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, Subject};
+use crate::digest::Digest;
 use crate::error::Refusal;
-use crate::id::OrganizationId;
+use crate::id::{AccountId, OrganizationId, SecretsId};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::passcode::TimeStep;
 
@@ -16,23 +15,22 @@ use crate::passcode::TimeStep;
 /// authorizes the change.
 ///
 /// # Errors
-/// - [`Refusal::Contended`]: the invitation or the re-enrolled account has changed, was deleted or has expired, or its
-///   organization is not active.
+/// - [`Refusal::InvalidEnrolment`]: the invitation was deleted or has expired, its organization is not active, the draft was
+///   replaced, or the account to re-enrol has secrets.
 /// - [`Refusal::AddressInUse`]: an invitation of another organization has created an account for the address in the
 ///   meantime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfirmEnrolment {
-    /// Fields of the new row: the rights of the invitation with state active, or those of the re-enrolled account, and
-    /// the IDs of the draft's password and TOTP secret, which must be unchanged.
-    pub signed: SignedAccount,
-    /// Version of the re-enrolled account as read, which must be unchanged. `None` if an account is created.
-    pub account_version: Option<i64>,
+    /// The organization.
+    pub organization: OrganizationId,
+    /// The account to create or to re-enrol.
+    pub account: AccountId,
+    /// Whether the account is re-enrolled.
+    pub re_enrols: bool,
     /// Digest of the enrolment code, which the invitation must still have.
     pub code: Digest,
-    /// Version of the invitation as read, which must be unchanged.
-    pub version: i64,
-    /// MAC of the draft as read, which must be unchanged.
-    pub draft: RowMac,
+    /// ID of the secrets of the draft whose TOTP secret was confirmed.
+    pub secrets: SecretsId,
     /// Time step whose code confirmed the enrolment. It is marked as used, so that this code cannot log in.
     pub step: TimeStep,
 }
@@ -44,37 +42,37 @@ impl Operation for ConfirmEnrolment {
     /// One that creates an account runs alone, because an address is unique in the instance: two shared transactions could
     /// wait for each other.
     fn organization(&self) -> Option<OrganizationId> {
-        self.account_version.map(|_| self.signed.grant.organization)
+        self.re_enrols.then_some(self.organization)
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
-        let (rows, now, Self { signed, step, .. }) = (unit.rows(), unit.now(), self);
-        let place @ (organization, account) = (signed.grant.organization, signed.grant.account);
-        let re_enrols = self.account_version.is_some();
-        let current = match re_enrols {
-            true => rows.account(place).await?.map(|(current, _)| current.version),
-            false => {
-                rows.lock(organization).await?;
-                None
+        let Self { organization, account, re_enrols, step, .. } = *self;
+        let (rows, place, id) = (unit.rows(), (organization, account), *account.as_uuid());
+        if !re_enrols {
+            rows.lock(organization).await?;
+        }
+        let invitation = open(unit, place, &self.code).await?.filter(|found| found.re_enrols() == re_enrols);
+        let draft = unit.find::<EnrolmentDraft>(organization, id).await?;
+        let draft = draft.filter(|draft| draft.secrets.id == self.secrets);
+        let current = unit.find::<Account>(organization, id).await?;
+        let (Some(invitation), Some(draft)) = (invitation, draft) else { return Err(Refusal::InvalidEnrolment.into()) };
+        let grant = invitation.enrolled();
+        let enrolled = match (re_enrols, current) {
+            (false, None) => created(&grant),
+            // Only an old invitation that SQL put back leads to an account with secrets, which stay.
+            (true, Some(current)) if current.secrets.is_none() => {
+                unit.replace(&current, &current.re_enrolled(draft.secrets.id, unit.now())).await?;
+                put(unit, place, &draft.secrets).await?;
+                rows.reset_passcodes(place, step).await?;
+                rows.replace_recovery_codes(place, &draft.recovery_codes).await?;
+                Affected::from(Subject::Account(account))
             }
+            _ => return Err(Refusal::InvalidEnrolment.into()),
         };
-        let invitation = open(unit, place, &self.code).await?;
-        let as_read = |found: &Opened<Invitation>| found.version() == self.version && found.re_enrols() == re_enrols;
-        let is_as_read = invitation.as_ref().is_some_and(as_read) && current == self.account_version;
-        let draft = rows.draft(place).await?.filter(|draft| is_as_read && draft.digest == self.draft);
-        let Some(draft) = draft else { return Err(Refusal::Contended.into()) };
-        if !re_enrols && !rows.enter_address(&signed.grant.email, place).await? {
+        discard(unit, place).await?;
+        if !re_enrols && !insert_account(unit, &grant, (&draft.secrets, &draft.recovery_codes), step).await? {
             return Err(Refusal::AddressInUse.into());
         }
-        discard(unit, place).await?;
-        let enrolled = if re_enrols {
-            rows.set_password(place, &draft.password.blob).await?;
-            rows.enrol_seed(place, &draft.seed, *step, now).await?;
-            rows.replace_recovery_codes(place, &draft.recovery_codes).await?;
-            Subject::Account(account).left(RecordedRow::Account, sign_account(unit, signed).await?)
-        } else {
-            insert_account(unit, signed, (draft.password, draft.seed, draft.recovery_codes), *step).await?
-        };
         let affected = enrolled.and(RecordedRow::Invitation, RowState::Gone);
         unit.record_as(Actor::Unknown, Some(organization), AuditAction::AccountEnrolled, affected).await
     }

@@ -1,7 +1,7 @@
 //! Creation of invitations.
 
 use super::{Invitation, discard, invitation_for};
-use crate::account::require_room;
+use crate::account::{Account, require_room};
 use crate::audit::{AuditAction, Subject};
 use crate::error::Refusal;
 use crate::hourly::{ADDRESS_CONFLICTS, HourlyLimit};
@@ -42,7 +42,8 @@ impl Operation for CreateInvitation {
                 return Err(Refusal::TooManyConflicts(seconds).into());
             }
         }
-        if rows.account_of(&grant.email).await?.is_some() {
+        let address = Account::at(&grant.email);
+        if rows.find_anywhere(address.index, &address.value).await?.is_some() {
             return self.refuse(unit).await;
         }
         let invited = invitation_for(unit, &grant.email, organization).await?;

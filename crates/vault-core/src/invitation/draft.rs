@@ -2,18 +2,14 @@
 
 use super::EnrolmentDraft;
 use super::find::open;
+use crate::account::put;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::Digest;
 use crate::id::{AccountId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
-use crate::sealed::Blob;
 
 /// Writes the draft of an enrolment and replaces any previous one. There is no principal yet: the enrolment code
 /// authorizes the change.
-///
-/// # Errors
-/// [`Refusal::Contended`](crate::Refusal::Contended) if it was sealed or signed with an instance key that is no longer
-/// active.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteDraft {
     /// The organization.
@@ -37,13 +33,11 @@ impl Operation for WriteDraft {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self { organization, account, code, draft } = self;
-        let sealed = [&draft.password.blob, &draft.seed.blob].into_iter().filter_map(Blob::key);
-        unit.require_current(sealed.chain([draft.digest.key])).await?;
         let place = (*organization, *account);
         if open(unit, place, code).await?.is_none() {
             return Ok(false);
         }
-        unit.rows().put_draft(place, draft).await?;
+        put(unit, place, draft).await?;
         let (action, subject) = (AuditAction::EnrolmentDrafted, Subject::Account(*account));
         unit.record_as(Actor::Unknown, Some(*organization), action, subject.into()).await?;
         Ok(true)

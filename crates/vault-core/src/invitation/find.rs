@@ -1,8 +1,8 @@
 //! Invitations as they are found by their code or address.
 
 use super::{EnrolmentDraft, Invitation};
-use crate::account::SignedAccount;
-use crate::digest::{Digest, RowMac};
+use crate::account::Account;
+use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::entity::{EntityKey, Index, Kind, OF_INSTANCE, Opened};
 use crate::id::{AccountId, OrganizationId};
@@ -19,12 +19,10 @@ const STEP: usize = 100;
 pub struct OpenInvitation {
     /// The invitation.
     pub invitation: Opened<Invitation>,
-    /// Account that created the invitation, if it still exists, and the MAC of its row.
-    pub invited_by: Option<(SignedAccount, RowMac)>,
+    /// Address of the account that created the invitation, if it still exists.
+    pub invited_by: Option<EmailAddress>,
     /// The newest draft, if any.
     pub draft: Option<EnrolmentDraft>,
-    /// Account to re-enrol with its current row and the MAC of that row. `None` if the invitation creates an account.
-    pub account: Option<(SignedAccount, RowMac)>,
 }
 
 /// Finds the invitation with this code, if it is open and its organization is active. The code is the authorization.
@@ -44,16 +42,15 @@ impl Operation for FindInvitation {
         let Some((organization, id)) = rows.find_anywhere(code.index, &code.value).await? else { return Ok(None) };
         let place = (organization, AccountId::from_uuid(id));
         let Some(invitation) = open(unit, place, &self.0).await? else { return Ok(None) };
-        let draft = rows.draft(place).await?;
-        let account = match invitation.re_enrols() {
-            true => rows.account(place).await?,
-            false => None,
-        };
-        let invited_by = match invitation.invited_by {
-            Some(inviter) => rows.account((organization, inviter)).await?,
+        let draft = unit.find::<EnrolmentDraft>(organization, id).await?.map(Opened::into_value);
+        let inviter = match invitation.invited_by {
+            Some(id) => rows.entity(EntityKey { organization, kind: Kind::Account, id: *id.as_uuid() }).await?,
             None => None,
         };
-        Ok(Some(OpenInvitation { invitation, invited_by, draft, account }))
+        // One that does not open does not prevent the enrolment.
+        let inviter = inviter.map(|row| unit.open_or_report::<Account>(&row)).transpose()?.flatten();
+        let invited_by = inviter.map(|inviter| inviter.into_value().grant.email);
+        Ok(Some(OpenInvitation { invitation, invited_by, draft }))
     }
 }
 
@@ -105,8 +102,8 @@ pub(crate) async fn invitations_for(unit: &Unit<'_>, email: &EmailAddress) -> Re
 }
 
 /// Removes an invitation, which need not open, with its draft. Returns `false` if there is none. The caller records it.
-pub(crate) async fn discard(unit: &Unit<'_>, place @ (organization, account): AccountPlace) -> Result<bool, Failure> {
-    unit.rows().remove_draft(place).await?;
-    let key = EntityKey { organization, kind: Kind::Invitation, id: *account.as_uuid() };
-    Ok(unit.rows().remove_entity(key).await?)
+pub(crate) async fn discard(unit: &Unit<'_>, (organization, account): AccountPlace) -> Result<bool, Failure> {
+    let id = *account.as_uuid();
+    unit.remove::<EnrolmentDraft>(organization, id).await?;
+    Ok(unit.rows().remove_entity(EntityKey { organization, kind: Kind::Invitation, id }).await?)
 }

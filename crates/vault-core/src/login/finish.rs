@@ -1,34 +1,29 @@
-//! The end of an attempt on an account, decided on the current rows. A refusal executes the same statements and locks,
-//! whatever its reason.
+//! The end of an attempt, decided on the current rows. A refusal executes the same statements and locks, whatever its reason.
 
 use super::{
-    AttemptOutcome, Claim, OwnChange, ProofEffect, ProofFacts, ProofOutcome, RefusedProof, VerifiedFactors,
+    AttemptOutcome, Claim, DECOY, OwnChange, ProofEffect, ProofFacts, ProofOutcome, RefusedProof, VerifiedFactors,
     VerifiedProof, conclude_proof,
 };
-use crate::account::{SignedAccount, sign_account};
-use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
+use crate::account::{Account, AccountSecrets, put};
+use crate::audit::{Actor, Affected, AuditAction, Subject};
 use crate::digest::Digest;
-use crate::error::Refusal;
-use crate::id::{AccountId, KeyId, OrganizationId};
+use crate::entity::{EntityKey, Kind, Opened};
+use crate::id::OrganizationId;
 use crate::lockout::{BucketKey, NETWORK_NOTED_SECONDS, ThrottleCounter};
 use crate::notice::NoticeCode;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::organization::OrganizationState;
 use crate::passcode::{PENDING_SECONDS, PasscodeProof, PendingSeed};
+use crate::port::AccountPlace;
 use crate::principal::{Denial, Principal};
-use crate::sealed::Blob;
 use futures_util::try_join;
 
-/// Finishes an attempt that was counted. Records a refusal even if the account has been deleted. Only
+/// Finishes an attempt. Records a refusal of one that was counted, even if the account has been deleted. Only
 /// [`ProofEffect::Session`] counts as the last login of the account.
-///
-/// # Errors
-/// [`Refusal::Contended`] if the change of the own account was sealed with an instance key that is no longer active.
-/// Nothing is marked as used then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinishAttempt {
-    /// The account as reserved. Its MAC verified.
-    pub reserved: SignedAccount,
+    /// The account as reserved. `None` if the attempt was not counted: it is refused on the decoy account, without an entry.
+    pub reserved: Option<Account>,
     /// Consecutive attempts in the bucket of this attempt, including this one.
     pub attempts: u32,
     /// The presented factors.
@@ -75,31 +70,35 @@ impl Operation for FinishAttempt {
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
-        Some(self.reserved.grant.organization)
+        Some(self.place().0)
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<AttemptOutcome, Failure> {
         let rows = unit.rows();
-        let place @ (organization, _) = self.place();
+        let place @ (organization, account) = self.place();
         let code = async {
             match self.presented.recovery_code() {
                 Some(code) => rows.lock_recovery_code(place, &code).await,
                 None => Ok(false),
             }
         };
-        // From the value that leads to the organization, so that no attempt opens a document. A refusal discloses none of
-        // these facts, so none of its statements depends on them.
-        let (state, account, (last_step, wrong_passcodes), recovery_code_stored) =
-            try_join!(rows.organization_state(organization), rows.account(place), rows.lock_logins(place), code)?;
-        let account = account.map(|(signed, _)| signed).filter(|_| state == Some(OrganizationState::Active));
+        // The state is read from the value that leads to the organization. A refusal discloses none of these facts, so none of
+        // its statements depends on them.
+        let key = EntityKey { organization, kind: Kind::Account, id: *account.as_uuid() };
+        let (state, row, (last_step, wrong_passcodes), recovery_code_stored) =
+            try_join!(rows.organization_state(organization), rows.entity(key), rows.lock_logins(place), code)?;
+        let opened = row.map(|row| unit.open_or_report::<Account>(&row)).transpose()?.flatten();
+        let current = opened.filter(|_| state == Some(OrganizationState::Active));
+        let account = current.as_deref().cloned();
         let facts = ProofFacts { account, last_step, wrong_passcodes, recovery_code_stored };
         let owner = self.authorize_owner(unit).await?;
-        match conclude_proof(self, &facts, owner, unit.now()) {
-            ProofOutcome::Done(proof) => {
-                self.complete(unit, proof).await?;
+        match (conclude_proof(self, &facts, owner, unit.now()), current) {
+            (ProofOutcome::Done(proof), Some(current)) => {
+                self.complete(unit, &current, proof).await?;
                 Ok(AttemptOutcome::Completed)
             }
-            ProofOutcome::Refused(refused) => {
+            (ProofOutcome::Done(_), None) => Err(Denial::AccountChanged.into()),
+            (ProofOutcome::Refused(refused), _) => {
                 self.refuse(unit, &refused).await?;
                 Ok(refused.conclusion)
             }
@@ -108,8 +107,8 @@ impl Operation for FinishAttempt {
 }
 
 impl FinishAttempt {
-    fn place(&self) -> (OrganizationId, AccountId) {
-        (self.reserved.grant.organization, self.reserved.grant.account)
+    fn place(&self) -> AccountPlace {
+        self.reserved.as_ref().map_or(DECOY, Account::place)
     }
 
     /// Authorizes a change of the principal's own account.
@@ -129,25 +128,27 @@ impl FinishAttempt {
     async fn refuse(&self, unit: &Unit<'_>, refused: &RefusedProof) -> Result<(), Failure> {
         let place @ (organization, account) = self.place();
         unit.rows().set_refused(place, refused.wrong_passcodes, unit.now()).await?;
+        if self.reserved.is_none() {
+            // Instead of the entry.
+            let subject = Affected::from(Subject::Account(account));
+            let _sealed = unit.seal_entry(self.actor, Some(organization), AuditAction::LoginRefused, subject);
+            let written = ThrottleCounter { attempts: 0, latest: Some(unit.now()) };
+            unit.rows().set_bucket(place, &BucketKey::Shared, written).await?;
+            unit.commit_without_entry();
+            return Ok(());
+        }
         for action in &refused.actions {
             unit.record_as(self.actor, Some(organization), *action, Subject::Account(account).into()).await?;
         }
-        // Here, where the account is locked, and not with the reservation, which locks the bucket. A notice locks its
-        // account, and a transaction that unlocks buckets locks the account before them.
         for notice in &refused.notices {
             unit.rows().leave_notice(place, *notice, unit.now()).await?;
         }
         Ok(())
     }
 
-    async fn complete(&self, unit: &Unit<'_>, proof: &VerifiedProof) -> Result<(), Failure> {
+    async fn complete(&self, unit: &Unit<'_>, current: &Opened<Account>, proof: &VerifiedProof) -> Result<(), Failure> {
         let (rows, now) = (unit.rows(), unit.now());
         let place @ (organization, account) = self.place();
-        // None of the sealed values is stored if another key became active meanwhile.
-        let active = match (&proof.effect, &proof.rehashed) {
-            (ProofEffect::Session(_), None) => None,
-            _ => rows.active_instance_key().await?,
-        };
         match proof.passcode {
             PasscodeProof::Step(step) => rows.set_last_step(place, step).await?,
             PasscodeProof::RecoveryCode(code) => {
@@ -156,8 +157,9 @@ impl FinishAttempt {
             }
         }
         self.record_network(unit).await?;
-        if let Some(rehashed) = proof.rehashed.as_ref().filter(|password| is_under(active, &password.blob)) {
-            rows.set_password(place, &rehashed.blob).await?;
+        if let Some(rehashed) = &proof.rehashed {
+            let secrets = self.secrets(unit, current).await?;
+            put(unit, place, &AccountSecrets { password: rehashed.clone(), ..secrets }).await?;
         }
         match &proof.effect {
             ProofEffect::Session(session) => {
@@ -166,9 +168,17 @@ impl FinishAttempt {
                 let (actor, subject) = (Actor::Account(account, session.id), Subject::Session(session.id));
                 unit.record_as(actor, Some(organization), AuditAction::LoginSucceeded, subject.into()).await
             }
-            ProofEffect::Own(change) if !is_under(active, change.sealed()) => Err(Refusal::Contended.into()),
-            ProofEffect::Own(change) => self.change_own(unit, change).await,
+            ProofEffect::Own(change) => self.change_own(unit, current, change).await,
         }
+    }
+
+    /// Returns the secrets that the account names.
+    async fn secrets(&self, unit: &Unit<'_>, current: &Account) -> Result<AccountSecrets, Failure> {
+        let (organization, account) = current.place();
+        let secrets = unit.find::<AccountSecrets>(organization, *account.as_uuid()).await?;
+        let secrets = secrets.filter(|secrets| current.secrets == Some(secrets.id)).map(Opened::into_value);
+        let key = EntityKey { organization, kind: Kind::AccountSecrets, id: *account.as_uuid() };
+        secrets.ok_or(Failure::Damaged { key, reason: "the account names other secrets" })
     }
 
     /// Resets the bucket of the network, which is known from now on.
@@ -187,38 +197,32 @@ impl FinishAttempt {
         Ok(())
     }
 
-    async fn change_own(&self, unit: &Unit<'_>, change: &OwnChange) -> Result<(), Failure> {
-        let (rows, place, reserved) = (unit.rows(), self.place(), &self.reserved);
+    async fn change_own(&self, unit: &Unit<'_>, current: &Opened<Account>, change: &OwnChange) -> Result<(), Failure> {
+        let (rows, place @ (organization, account)) = (unit.rows(), self.place());
         let Principal::Session(own) = unit.principal() else { return Err(Denial::InsufficientRole.into()) };
-        let subject = Subject::Account(place.1);
-        let (action, after) = match change {
-            OwnChange::PendingSeed(seed) => {
-                let expires_at = unit.now().plus_seconds(PENDING_SECONDS);
-                let pending = PendingSeed::sign(place, seed.clone(), expires_at, unit.digester());
-                unit.require_active_key(pending.digest.key).await?;
-                rows.put_pending_seed(place, &pending).await?;
-                let action = AuditAction::AccountPasscodeDrafted;
-                return unit.record(Some(place.0), action, subject.into()).await;
+        let subject = Subject::Account(account).into();
+        let before = self.secrets(unit, current).await?;
+        let (action, secrets) = match change {
+            OwnChange::PendingSeed(id, seed) => {
+                let (id, seed, expires_at) = (*id, seed.clone(), unit.now().plus_seconds(PENDING_SECONDS));
+                put(unit, place, &PendingSeed { id, seed, expires_at, tried: 0 }).await?;
+                return unit.record(Some(organization), AuditAction::AccountPasscodeDrafted, subject).await;
             }
-            OwnChange::Password(password) => {
-                rows.set_password(place, &password.blob).await?;
-                (AuditAction::AccountPasswordChanged, reserved.with_password(password.id))
+            OwnChange::Password(id, password) => {
+                let secrets = AccountSecrets { id: *id, password: password.clone(), ..before };
+                (AuditAction::AccountPasswordChanged, secrets)
             }
-            OwnChange::RecoveryCodes { seed, codes } => {
-                rows.set_seed(place, &seed.blob).await?;
+            OwnChange::RecoveryCodes { id, seed, codes } => {
                 rows.replace_recovery_codes(place, codes).await?;
                 // It has the previous key of the recovery codes.
-                rows.remove_pending_seed(place).await?;
-                (AuditAction::AccountRecoveryCodesReplaced, reserved.with_seed(seed.id))
+                unit.remove::<PendingSeed>(organization, *account.as_uuid()).await?;
+                let secrets = AccountSecrets { id: *id, seed: seed.clone(), ..before };
+                (AuditAction::AccountRecoveryCodesReplaced, secrets)
             }
         };
-        let state = sign_account(unit, &after.keeping(own.session)).await?;
+        put(unit, place, &secrets).await?;
+        unit.replace(current, &current.with_secrets(secrets.id).keeping(own.session)).await?;
         rows.end_other_sessions(place, own.session).await?;
-        unit.record(Some(place.0), action, subject.left(RecordedRow::Account, state)).await
+        unit.record(Some(organization), action, subject).await
     }
-}
-
-/// Returns whether a value was sealed with the active key. A vault without an instance has no key to compare with.
-fn is_under(active: Option<KeyId>, sealed: &Blob) -> bool {
-    active.is_none_or(|active| sealed.key().is_none_or(|key| key == active))
 }

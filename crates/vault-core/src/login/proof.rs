@@ -1,7 +1,7 @@
 //! Decision of login attempts and of re-authentications.
 
-use super::{AttemptOutcome, FinishAttempt, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
-use crate::account::{AccountState, SignedAccount};
+use super::{AttemptOutcome, FinishAttempt, VerifiedFactors, VerifiedProof};
+use crate::account::Account;
 use crate::audit::AuditAction;
 use crate::lockout::{CLOSING_ATTEMPTS, WrongPasscodes};
 use crate::notice::NoticeCode;
@@ -25,7 +25,7 @@ pub enum Claim {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofFacts {
     /// The account. `None` if it was deleted or its organization is not active.
-    pub account: Option<SignedAccount>,
+    pub account: Option<Account>,
     /// Last used time step.
     pub last_step: TimeStep,
     /// Wrong passcodes since the last reset.
@@ -34,15 +34,15 @@ pub struct ProofFacts {
     pub recovery_code_stored: bool,
 }
 
-/// Decides a claim that was reserved on `reserved`.
+/// Decides a claim that was reserved on `reserved`, if the attempt was counted.
 ///
 /// # Errors
 /// The reason why it is refused.
-pub fn verify_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -> Result<(), LoginRefusal> {
+pub fn verify_proof(reserved: Option<&Account>, claim: Claim, facts: &ProofFacts) -> Result<(), LoginRefusal> {
     if claim == Claim::WrongPassword {
         return Err(LoginRefusal::WrongPassword);
     }
-    if !facts.account.as_ref().is_some_and(|account| is_as_reserved(reserved, account)) {
+    if !reserved.zip(facts.account.as_ref()).is_some_and(|(reserved, account)| is_as_reserved(reserved, account)) {
         return Err(LoginRefusal::Overtaken);
     }
     match claim {
@@ -94,22 +94,12 @@ pub fn conclude_proof<'a>(
         let refused = refuse(attempt, facts, LoginRefusal::Overtaken, now);
         return ProofOutcome::Refused(RefusedProof { conclusion: AttemptOutcome::Denied(denial), ..refused });
     }
-    match (verify_proof(&attempt.reserved, attempt.presented.claim(), facts), &attempt.presented) {
-        (Ok(()), VerifiedFactors::Proof(proof)) if is_current(attempt, proof, facts) => ProofOutcome::Done(proof),
+    match (verify_proof(attempt.reserved.as_ref(), attempt.presented.claim(), facts), &attempt.presented) {
+        (Ok(()), VerifiedFactors::Proof(proof)) => ProofOutcome::Done(proof),
         (result, _) => {
             let refusal = result.err().unwrap_or(LoginRefusal::Overtaken);
             ProofOutcome::Refused(refuse(attempt, facts, refusal, now))
         }
-    }
-}
-
-/// Returns whether a row that is to be signed again is unchanged since the reservation, whose MAC verified.
-fn is_current(attempt: &FinishAttempt, proof: &VerifiedProof, facts: &ProofFacts) -> bool {
-    match &proof.effect {
-        ProofEffect::Own(OwnChange::Password(_) | OwnChange::RecoveryCodes { .. }) => {
-            facts.account.as_ref() == Some(&attempt.reserved)
-        }
-        ProofEffect::Own(OwnChange::PendingSeed(_)) | ProofEffect::Session(_) => true,
     }
 }
 
@@ -140,11 +130,7 @@ fn refuse(attempt: &FinishAttempt, facts: &ProofFacts, refusal: LoginRefusal, no
     }
 }
 
-/// Returns whether an account still has the facts on which an attempt was reserved, and may log in. Changes of other
-/// fields than password, TOTP secret and rights do not matter.
-pub fn is_as_reserved(reserved: &SignedAccount, account: &SignedAccount) -> bool {
-    account.grant.state == AccountState::Active
-        && account.grant == reserved.grant
-        && account.password == reserved.password
-        && account.seed == reserved.seed
+/// Returns whether an account still has the rights and secrets on which an attempt was reserved, and may log in.
+pub fn is_as_reserved(reserved: &Account, account: &Account) -> bool {
+    account.is_active() && account.grant == reserved.grant && account.secrets == reserved.secrets
 }

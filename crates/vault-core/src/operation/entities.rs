@@ -1,16 +1,17 @@
 //! Operations on entities of all kinds: integrity check.
 
 use super::{Access, Failure, Operation, Unit};
-use crate::account::SetAsides;
+use crate::account::{Account, AccountSecrets, SetAsides};
 use crate::audit::Affected;
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::federation::{PublicationChecks, SigningKeys};
 use crate::id::OrganizationId;
 use crate::identity::{Issuer, IssuerKeySet};
 use crate::integration::Integration;
-use crate::invitation::Invitation;
+use crate::invitation::{EnrolmentDraft, Invitation};
 use crate::namespace::{Namespace, NamespaceState};
 use crate::organization::Organization;
+use crate::passcode::PendingSeed;
 use crate::port::{EntityRow, LookupRow};
 use crate::receiver::Receiver;
 use uuid::Uuid;
@@ -83,6 +84,9 @@ impl Operation for InspectEntity {
             Kind::PublicationChecks => inspect::<PublicationChecks>(unit, &row).await,
             Kind::SetAside => inspect::<SetAsides>(unit, &row).await,
             Kind::Invitation => inspect::<Invitation>(unit, &row).await,
+            Kind::Account | Kind::AccountSecrets => inspect_account(unit, &row).await,
+            Kind::PendingSeed => inspect_owned::<PendingSeed>(unit, &row, Kind::Account).await,
+            Kind::EnrolmentDraft => inspect_owned::<EnrolmentDraft>(unit, &row, Kind::Invitation).await,
         };
         match inspected {
             Err(Failure::Damaged { reason, .. }) => Ok(Some(Err(reason))),
@@ -102,6 +106,32 @@ async fn inspect<E: Entity>(unit: &Unit<'_>, row: &EntityRow) -> Result<Inspecte
         };
     }
     Ok(InspectedEntity { version: row.version, affected: entity.subject(row.key.id), is_found })
+}
+
+/// Inspects an account or its secrets: the account must name the secrets that exist.
+async fn inspect_account(unit: &Unit<'_>, row: &EntityRow) -> Result<InspectedEntity, Failure> {
+    let EntityKey { organization, kind, id } = row.key;
+    let inspected = match kind {
+        Kind::Account => inspect::<Account>(unit, row).await?,
+        _ => inspect::<AccountSecrets>(unit, row).await?,
+    };
+    let (account, secrets) =
+        (unit.find::<Account>(organization, id).await, unit.find::<AccountSecrets>(organization, id).await);
+    // One that does not open is a finding itself.
+    let (Ok(account), Ok(secrets)) = (account, secrets) else { return Ok(inspected) };
+    match account.and_then(|account| account.secrets) == secrets.map(|secrets| secrets.id) {
+        true => Ok(inspected),
+        false => Err(Failure::Damaged { key: row.key, reason: "the account and its secrets do not belong together" }),
+    }
+}
+
+/// Inspects a document that belongs to another one with the same ID.
+async fn inspect_owned<E: Entity>(unit: &Unit<'_>, row: &EntityRow, kind: Kind) -> Result<InspectedEntity, Failure> {
+    let inspected = inspect::<E>(unit, row).await?;
+    match unit.rows().entity(EntityKey { kind, ..row.key }).await? {
+        Some(_) => Ok(inspected),
+        None => Err(Failure::Damaged { key: row.key, reason: "the object to which it belongs does not exist" }),
+    }
 }
 
 /// Reads lookups, and finds those that no entity lists: one step of an integrity check.
@@ -143,6 +173,10 @@ impl Operation for InspectLookups {
                     Kind::PublicationChecks => lists::<PublicationChecks>(unit, index, &row).await?,
                     Kind::SetAside => lists::<SetAsides>(unit, index, &row).await?,
                     Kind::Invitation => lists::<Invitation>(unit, index, &row).await?,
+                    Kind::Account => lists::<Account>(unit, index, &row).await?,
+                    Kind::AccountSecrets => lists::<AccountSecrets>(unit, index, &row).await?,
+                    Kind::PendingSeed => lists::<PendingSeed>(unit, index, &row).await?,
+                    Kind::EnrolmentDraft => lists::<EnrolmentDraft>(unit, index, &row).await?,
                 },
                 Err(_) => false,
             };

@@ -1,12 +1,9 @@
 //! Rotation of the instance key: opens all rows that depend on it, and puts those under the active key that are not.
 
 use super::{Access, Failure, Operation, Unit};
-use crate::digest::RowMac;
 use crate::entity::EntityKey;
 use crate::id::OrganizationId;
-use crate::invitation::EnrolmentDraft;
-use crate::passcode::PendingSeed;
-use crate::port::{InstancePart, InstanceRow, InstanceRowKey, KeyedDigester, SealError, StoredRowKey, UnreadableRow};
+use crate::port::{InstancePart, InstanceRow, InstanceRowKey, SealError, StoredRowKey, UnreadableRow};
 
 /// Position from which a step continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +35,7 @@ pub struct Resealed {
     pub next: Option<ResealFrom>,
     /// Number of rows that were moved to the active key.
     pub moved: usize,
-    /// Tables and IDs of rows that do not open, or whose MAC does not verify. They keep their key.
+    /// Tables and IDs of rows that do not open. They keep their key.
     pub damaged: Vec<(&'static str, String)>,
 }
 
@@ -112,47 +109,12 @@ impl Reseal {
             Err(SealError::Integrity { .. } | SealError::UnknownKey { .. }) => return Ok(None),
             Err(error) => return Err(Failure::Seal(error)),
         };
-        let Some(again) = sign_again(unit.digester(), &row, sealed) else { return Ok(None) };
-        let moves = again != row;
+        let moves = sealed != row;
         if moves {
-            // A concurrent change may have moved some of its fields. The next pass moves the others.
-            unit.rows().reseal_row(&row, &again).await?;
+            unit.rows().reseal_row(&row, &sealed).await?;
         }
         Ok(Some(moves))
     }
-}
-
-/// Returns the resealed row with its MAC under the active key. `None` if the MAC does not verify: otherwise a row planted
-/// through SQL would become valid.
-fn sign_again(digester: &dyn KeyedDigester, row: &InstanceRow, sealed: InstanceRow) -> Option<InstanceRow> {
-    // A MAC under the active key stays, even if it does not verify.
-    let mac = |is_valid: bool, made: RowMac, before: RowMac| match before.key == made.key {
-        true => Some(before),
-        false => is_valid.then_some(made),
-    };
-    Some(match (row, sealed) {
-        (_, InstanceRow::Account { signed, code, password, seed }) => {
-            let code = mac(signed.fits(digester, &code), signed.digest(digester), code)?;
-            InstanceRow::Account { signed, code, password, seed }
-        }
-        // These MACs cover the sealed fields.
-        (
-            InstanceRow::PendingSeed { pending: before, .. },
-            InstanceRow::PendingSeed { organization, account, pending },
-        ) => {
-            let owner = (organization, account);
-            let made = PendingSeed::sign(owner, pending.seed, pending.expires_at, digester);
-            let digest = mac(before.mac_is_valid(owner, digester), made.digest, before.digest)?;
-            InstanceRow::PendingSeed { organization, account, pending: PendingSeed { digest, ..made } }
-        }
-        (InstanceRow::Draft { draft: before, .. }, InstanceRow::Draft { organization, account, draft }) => {
-            let owner = (organization, account);
-            let made = EnrolmentDraft::sign(owner, draft.password, draft.seed, draft.recovery_codes, digester);
-            let digest = mac(before.mac_is_valid(owner, digester), made.digest, before.digest)?;
-            InstanceRow::Draft { organization, account, draft: EnrolmentDraft { digest, ..made } }
-        }
-        (_, sealed) => sealed,
-    })
 }
 
 /// Reads the row keys of a typed table in their order.

@@ -46,7 +46,6 @@ struct Task<O: Operation> {
     operation: O,
     environment: Environment,
     sealer: Arc<dyn EntitySealer>,
-    digester: Arc<dyn KeyedDigester>,
     principal: Principal,
     outcome: Option<Result<O::Outcome, Failure>>,
     keys_are_loaded: bool,
@@ -74,8 +73,7 @@ impl<O: Operation> Work for Task<O> {
 
     fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>> {
         Box::pin(async move {
-            let ports = (&*self.sealer, &*self.digester);
-            let unit = Unit::new(rows, ports, &self.environment, &self.principal, self.keys_are_loaded);
+            let unit = Unit::new(rows, &*self.sealer, &self.environment, &self.principal, self.keys_are_loaded);
             // The lock and the first statements of the operation are one exchange with the database.
             let locked = async {
                 match self.operation.organization() {
@@ -109,7 +107,7 @@ pub struct Operations {
     pub store: Arc<dyn RowStore>,
     /// Seals and opens documents.
     pub sealer: Arc<dyn EntitySealer>,
-    /// Signs rows, and loads keys.
+    /// Loads keys.
     pub digester: Arc<dyn KeyedDigester>,
 }
 
@@ -128,7 +126,6 @@ impl Operations {
             operation,
             environment: environment.clone(),
             sealer: Arc::clone(&self.sealer),
-            digester: Arc::clone(&self.digester),
             principal: principal.clone(),
             outcome: None,
             keys_are_loaded: false,

@@ -1,14 +1,15 @@
 //! Context of an operation: rows, ports without I/O, principal and time.
 
 use super::Failure;
+use crate::account::Account;
 use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::{KeyId, OrganizationId};
 use crate::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
 use crate::organization::Organization;
-use crate::port::{EntityRow, EntitySealer, Event, KeyedDigester, NamePosition, RecordedStates, Rows, RowsError};
-use crate::principal::{Denial, Principal, Scope, check_session};
+use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows, RowsError};
+use crate::principal::{Denial, Principal, Scope, SessionFacts, check_session};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
 use futures_util::future::try_join_all;
@@ -27,7 +28,6 @@ const MORE_ENTRIES: usize = 10_000;
 pub struct Unit<'t> {
     rows: &'t dyn Rows,
     sealer: &'t dyn EntitySealer,
-    digester: &'t dyn KeyedDigester,
     environment: &'t Environment,
     principal: &'t Principal,
     now: Timestamp,
@@ -48,13 +48,13 @@ struct State {
 impl<'t> Unit<'t> {
     pub(super) fn new(
         rows: &'t dyn Rows,
-        (sealer, digester): (&'t dyn EntitySealer, &'t dyn KeyedDigester),
+        sealer: &'t dyn EntitySealer,
         environment: &'t Environment,
         principal: &'t Principal,
         keys_are_loaded: bool,
     ) -> Self {
         let now = environment.now();
-        Self { rows, sealer, digester, environment, principal, now, keys_are_loaded, state: Mutex::default() }
+        Self { rows, sealer, environment, principal, now, keys_are_loaded, state: Mutex::default() }
     }
 
     /// Returns the rows of the transaction.
@@ -65,23 +65,6 @@ impl<'t> Unit<'t> {
     /// Returns the port that seals documents.
     pub fn sealer(&self) -> &'t dyn EntitySealer {
         self.sealer
-    }
-
-    /// Returns the port that signs rows. Operations load no keys with it.
-    pub(crate) fn digester(&self) -> &'t dyn KeyedDigester {
-        self.digester
-    }
-
-    /// Checks that values were sealed and signed with the active instance key, which stays active until the transaction ends.
-    ///
-    /// # Errors
-    /// [`Refusal::Contended`] if another key is active.
-    pub(crate) async fn require_current(&self, keys: impl IntoIterator<Item = KeyId> + Send) -> Result<(), Failure> {
-        let keys: Vec<KeyId> = keys.into_iter().collect();
-        match self.rows.active_instance_key().await? {
-            Some(active) if keys.iter().any(|key| *key != active) => Err(Refusal::Contended.into()),
-            _ => Ok(()),
-        }
     }
 
     /// Checks that a row was signed with the active instance key, which stays active until the transaction ends. A vault
@@ -111,7 +94,7 @@ impl<'t> Unit<'t> {
         self.now
     }
 
-    /// Authorizes the principal from the rows of its session, account and organization.
+    /// Authorizes the principal from its session and the documents of its account and organization.
     ///
     /// # Errors
     /// [`Failure::Denied`] if it may no longer make requests.
@@ -119,8 +102,16 @@ impl<'t> Unit<'t> {
         match self.principal {
             Principal::Operator => Ok(()),
             Principal::Session(session) => {
-                let (is_active, facts) =
-                    try_join!(self.is_active(session.organization), flat(self.rows.session_facts(session, self.now)),)?;
+                let (is_active, account, expires_at) = try_join!(
+                    self.is_active(session.organization),
+                    self.find::<Account>(session.organization, *session.account.as_uuid()),
+                    flat(self.rows.session_expiry(session)),
+                )?;
+                let active = account.filter(|account| account.is_active());
+                let facts = SessionFacts {
+                    session_live: expires_at.is_some_and(|expires_at| self.now < expires_at),
+                    active: active.map(|account| (account.grant.role, account.sessions)),
+                };
                 Ok(check_session(session, is_active, facts)?)
             }
             Principal::Embedder(embedder) => match self.is_active(embedder.organization).await? {

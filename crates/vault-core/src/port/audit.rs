@@ -1,6 +1,6 @@
 //! Ports for the audit log.
 
-use super::{List, StoreError};
+use super::StoreError;
 use crate::audit::{
     AuditEntry, AuditRecord, Checkpoint, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint,
     StoredCheckpoint, UnsealedEntry,
@@ -107,10 +107,6 @@ pub trait AuditSink: Send + Sync {
 /// Port that reads the audit log and its checkpoints.
 #[async_trait]
 pub trait AuditTrail: Send + Sync {
-    /// Returns the entries of a range. [`List::after`] is the ID of the last entry that was read. Sessions can read
-    /// entries of their own organization, if their role administers it.
-    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError>;
-
     /// Returns the entries with these IDs, ordered by ID. Skips entries that are not stored.
     async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError>;
 

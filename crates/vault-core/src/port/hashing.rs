@@ -3,10 +3,10 @@
 use super::{HashError, SealError};
 use crate::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use crate::email::EmailAddress;
+use crate::entity::DocumentSecret;
 use crate::hash_slots::Requester;
 use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
-use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -22,11 +22,11 @@ pub enum PasswordVerdict {
     /// ones.
     Right {
         /// New verifier to store, if any.
-        rehashed: Option<SealedPassword>,
+        rehashed: Option<DocumentSecret>,
     },
     /// The password is wrong, or none is stored.
     Wrong,
-    /// The stored verifier cannot be decrypted or has parameters out of bounds. The same work was done.
+    /// The stored verifier is malformed or has parameters out of bounds. The same work was done.
     Damaged,
 }
 
@@ -43,24 +43,18 @@ pub trait PasswordHasher: Send + Sync {
     async fn verify(
         &self,
         permit: HashPermit,
-        account: Option<AccountId>,
         password: SecretString,
-        stored: Option<SealedPassword>,
+        stored: Option<DocumentSecret>,
     ) -> Result<PasswordVerdict, HashError>;
 
-    /// Returns the sealed verifier of a new password of `account`.
-    async fn hash(
-        &self,
-        permit: HashPermit,
-        account: AccountId,
-        password: SecretString,
-    ) -> Result<SealedPassword, HashError>;
+    /// Returns the verifier of a new password.
+    async fn hash(&self, permit: HashPermit, password: SecretString) -> Result<DocumentSecret, HashError>;
 }
 
-/// A new TOTP secret, sealed for the store and in plain text for its user.
+/// A new TOTP secret for the document of an account, and in plain text for its user.
 pub struct NewSeed {
-    /// Sealed secret for the store.
-    pub sealed: SealedSeed,
+    /// The TOTP secret with the key of the account's recovery codes, for the document.
+    pub seed: DocumentSecret,
     /// Plain secret, shown to its user once.
     pub secret: PasscodeSecret,
 }
@@ -79,51 +73,49 @@ pub trait PasscodeVerifier: Send + Sync {
     ///
     /// # Errors
     /// The operating system returns no randomness.
-    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError>;
+    fn new_seed(&self, email: &EmailAddress) -> Result<NewSeed, SealError>;
 
     /// Generates a TOTP secret that replaces `before`. The account's recovery codes stay valid.
     ///
     /// # Errors
-    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
-    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError>;
+    /// The TOTP secret is malformed, or the operating system returns no randomness.
+    fn next_seed(&self, email: &EmailAddress, before: &DocumentSecret) -> Result<NewSeed, SealError>;
 
-    /// Returns the same TOTP secret under a new ID and with a new key of recovery codes. All recovery codes of `before`
-    /// are invalid with it.
+    /// Returns the same TOTP secret with a new key of recovery codes. All recovery codes of `before` are invalid with it.
     ///
     /// # Errors
-    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
-    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError>;
+    /// Those of [`PasscodeVerifier::next_seed`].
+    fn with_new_recovery_key(&self, before: &DocumentSecret) -> Result<DocumentSecret, SealError>;
 
     /// Generates ten recovery codes of 20 random digits, which are valid with this TOTP secret and its replacements.
     ///
     /// # Errors
-    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
-    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError>;
+    /// Those of [`PasscodeVerifier::next_seed`].
+    fn new_recovery_codes(&self, account: AccountId, seed: &DocumentSecret) -> Result<NewRecoveryCodes, SealError>;
 
-    /// Returns the digest under which a recovery code with these digits is stored.
+    /// Returns the digest under which a recovery code with these digits is stored. Without a TOTP secret, does the same
+    /// work for a digest that is not stored.
     ///
     /// # Errors
-    /// The TOTP secret cannot be decrypted.
-    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError>;
-
-    /// Returns the time step whose code is `digits`: the current step at `now` or the previous one. The duration does
-    /// not depend on which matches.
-    ///
-    /// # Errors
-    /// The TOTP secret cannot be decrypted.
-    fn matching_step(
+    /// The TOTP secret is malformed.
+    fn recovery_code(
         &self,
         account: AccountId,
-        seed: &SealedSeed,
+        seed: Option<&DocumentSecret>,
+        digits: &Digits,
+    ) -> Result<Digest, SealError>;
+
+    /// Returns the time step whose code is `digits`: the current step at `now` or the previous one. The duration does
+    /// not depend on which matches. Without a TOTP secret, does the same work and returns `None`.
+    ///
+    /// # Errors
+    /// The TOTP secret is malformed.
+    fn matching_step(
+        &self,
+        seed: Option<&DocumentSecret>,
         digits: &Digits,
         now: Timestamp,
     ) -> Result<Option<TimeStep>, SealError>;
-
-    /// Returns the code of `step`, for operators with access to the host.
-    ///
-    /// # Errors
-    /// The TOTP secret cannot be decrypted.
-    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError>;
 }
 
 /// Port for keyed digests, with one key per purpose, and for MACs, whose keys are derived from the replaceable instance
@@ -151,7 +143,6 @@ pub trait KeyedDigester: Send + Sync {
     fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool;
 
     /// Loads the instance keys `keys` that the instance has: reads them from the store if one of them is not loaded.
-    /// Passwords and TOTP secrets that they seal can then also be decrypted.
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.

@@ -1,10 +1,9 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{AuditLog, InstancePart, InstanceRowKey, StoreError, StoredVersions};
+use super::{AuditLog, InstanceRowKey, StoreError, StoredVersions};
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
-use crate::email::EmailAddress;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use async_trait::async_trait;
@@ -49,15 +48,6 @@ pub struct RecordedSubject {
 /// Row key as stored: the IDs of the organization and of the row. In a damaged row they may be malformed.
 pub type StoredRowKey = (String, String);
 
-/// Data by which a row is looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lookup {
-    /// Address of an account.
-    Address(EmailAddress),
-    /// Account of a TOTP secret, or invitation of a draft.
-    Owner,
-}
-
 /// Maximum number of row keys of [`Inspection::existing_rows`].
 pub const MAX_EXISTING: usize = 128;
 
@@ -78,14 +68,6 @@ pub trait Inspection: Send + Sync {
         organization: OrganizationId,
         id: CredentialId,
     ) -> Result<Option<WholeCredential>, StoreError>;
-
-    /// Returns the tables through which a lookup does not find the row.
-    async fn missing_lookups(
-        &self,
-        part: InstancePart,
-        place: InstanceRowKey,
-        expected: Vec<Lookup>,
-    ) -> Result<Vec<&'static str>, StoreError>;
 
     /// Returns the ordered row keys of credentials that have versions other than the current one, and whether each
     /// credential exists.

@@ -1,13 +1,9 @@
 //! Ports for the rotation of instance keys: the rows that depend on them, and the keys.
 
 use super::{Reply, SealError, StoredRowKey};
-use crate::account::SignedAccount;
-use crate::digest::RowMac;
-use crate::id::{AccountId, KeyId, OrganizationId};
-use crate::invitation::EnrolmentDraft;
+use crate::id::{KeyId, OrganizationId};
 use crate::keyring::KeyringEntry;
-use crate::passcode::PendingSeed;
-use crate::sealed::{Blob, InstanceRecord, OrganizationKeys, SealedPassword, SealedSeed};
+use crate::sealed::{Blob, InstanceRecord, OrganizationKeys};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -20,12 +16,6 @@ pub enum InstancePart {
     Organizations,
     /// Keys of organizations, wrapped.
     OrganizationKeys,
-    /// Accounts: MAC, password and TOTP secret.
-    Accounts,
-    /// TOTP secrets that are pending confirmation.
-    PendingSeeds,
-    /// Enrolment drafts: password and TOTP secret.
-    Drafts,
 }
 
 /// Key of a row: its organization and its own ID. Rows of organizations themselves have their own ID twice.
@@ -50,35 +40,6 @@ pub enum InstanceRow {
         /// The wrapped organization key.
         wrapped: Blob,
     },
-    /// An account.
-    Account {
-        /// Fields that the row's MAC covers.
-        signed: Box<SignedAccount>,
-        /// MAC of the row.
-        code: RowMac,
-        /// The sealed password.
-        password: SealedPassword,
-        /// The sealed TOTP secret.
-        seed: SealedSeed,
-    },
-    /// A TOTP secret that is pending confirmation.
-    PendingSeed {
-        /// The organization.
-        organization: OrganizationId,
-        /// The account.
-        account: AccountId,
-        /// The TOTP secret.
-        pending: PendingSeed,
-    },
-    /// A draft of an enrolment.
-    Draft {
-        /// The organization.
-        organization: OrganizationId,
-        /// The account.
-        account: AccountId,
-        /// The draft.
-        draft: EnrolmentDraft,
-    },
 }
 
 impl InstanceRow {
@@ -87,9 +48,6 @@ impl InstanceRow {
         match self {
             Self::Organization { .. } => InstancePart::Organizations,
             Self::OrganizationKey { .. } => InstancePart::OrganizationKeys,
-            Self::Account { .. } => InstancePart::Accounts,
-            Self::PendingSeed { .. } => InstancePart::PendingSeeds,
-            Self::Draft { .. } => InstancePart::Drafts,
         }
     }
 
@@ -98,23 +56,16 @@ impl InstanceRow {
         match self {
             Self::Organization { organization, .. } => (*organization, *organization.as_uuid()),
             Self::OrganizationKey { organization, key, .. } => (*organization, *key.as_uuid()),
-            Self::Account { signed, .. } => (signed.grant.organization, *signed.grant.account.as_uuid()),
-            Self::PendingSeed { organization, account, .. } | Self::Draft { organization, account, .. } => {
-                (*organization, *account.as_uuid())
-            }
         }
     }
 
     /// Returns the keys that the fields of the row name.
     pub fn keys(&self) -> Vec<KeyId> {
-        let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
-            Self::Organization { keys, .. } => (None, vec![&keys.fingerprint_wrapped]),
-            Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
-            Self::Account { code, password, seed, .. } => (Some(code.key), vec![&password.blob, &seed.blob]),
-            Self::PendingSeed { pending, .. } => (Some(pending.digest.key), vec![&pending.seed.blob]),
-            Self::Draft { draft, .. } => (Some(draft.digest.key), vec![&draft.password.blob, &draft.seed.blob]),
+        let wrapped = match self {
+            Self::Organization { keys, .. } => &keys.fingerprint_wrapped,
+            Self::OrganizationKey { wrapped, .. } => wrapped,
         };
-        code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
+        wrapped.key().into_iter().collect()
     }
 }
 

@@ -46,7 +46,7 @@ pub enum Expired {
     /// Networks without a login for 90 days, and attempt counters without effect.
     #[strum(to_string = "login attempts")]
     Attempts,
-    /// Invitations past their expiry, with their directory entries.
+    /// Invitations past their expiry, with their drafts.
     Invitations,
     /// Notices older than 90 days.
     Notices,

@@ -22,7 +22,6 @@ pub struct ProtectedTable {
 }
 
 const OWN_ID: [&str; 2] = ["organization_id", "id"];
-const OF_ACCOUNT: [&str; 2] = ["organization_id", "account_id"];
 
 impl ProtectedTable {
     const fn new(name: &'static str, key: [&'static str; 2]) -> Self {
@@ -42,23 +41,19 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 7] = {
+    pub const ALL: [Self; 4] = {
         use InstancePart::*;
         [
             Self::new("organizations", ["id", "id"]).part(Organizations),
             // The wrap of the organization's fingerprint key is bound to the list of its keys.
             Self::new("organization_keys", OWN_ID).part(OrganizationKeys),
-            Self::new("accounts", OWN_ID).part(Accounts).recorded(&[RecordedRow::Account]).with(&["directory"]),
-            // A row exists for some minutes. Without it, a change of the TOTP secret starts again.
-            Self::new("pending_seeds", OF_ACCOUNT).part(PendingSeeds),
-            // Without a draft, an enrolment starts again.
-            Self::new("enrolment_drafts", OF_ACCOUNT).part(Drafts),
             Self::new("credentials", OWN_ID)
                 .recorded(&[RecordedRow::Credential])
                 .with(&["credential_labels", "credential_secrets"]),
             // Documents of all kinds.
             Self::new("entities", OWN_ID)
                 .recorded(&[
+                    RecordedRow::Account,
                     RecordedRow::Organization,
                     RecordedRow::Integration,
                     RecordedRow::Namespace,

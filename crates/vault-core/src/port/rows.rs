@@ -3,33 +3,32 @@
 //! `try_join!` of several calls is one exchange with PostgreSQL, because each statement is sent when its future is first
 //! polled. SQLite and memory return a completed future.
 
-use super::{Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions};
-use crate::account::{Account, AccountRights, NewAccount, OwnAccount, SignedAccount};
+use super::{
+    AuditRange, Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions,
+};
+use crate::account::AccountLogins;
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
-use crate::audit::{RowState, SealedAuditRecord};
+use crate::audit::{AuditEntry, RowState, SealedAuditRecord};
 use crate::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
     ListUses, ListedRows, SaveCredential, VersionKey,
 };
-use crate::digest::{Digest, RowMac};
-use crate::email::EmailAddress;
+use crate::digest::Digest;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
 use crate::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
-use crate::invitation::EnrolmentDraft;
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
-use crate::login::ReservedAccount;
 use crate::namespace::Namespace;
-use crate::notice::NoticeCode;
+use crate::notice::{NoticeCode, StoredNotice};
 use crate::operation::{Cache, Work};
 use crate::organization::OrganizationState;
-use crate::passcode::{PendingSeed, TimeStep};
-use crate::principal::{SessionFacts, SessionPrincipal};
+use crate::passcode::TimeStep;
+use crate::principal::SessionPrincipal;
 use crate::receiver::{
     AccountNotice, EventDelivery, EventLease, EventPosition, Expiring, FindExpiring, ReceiverKey, ReceiverStatus,
 };
-use crate::sealed::{Blob, OrganizationKeys, SealedSeed};
+use crate::sealed::{Blob, OrganizationKeys};
 use crate::session::{NewSession, SessionUse, StoredSession};
 use crate::time::Timestamp;
 use async_trait::async_trait;
@@ -165,88 +164,31 @@ pub trait EntityRows: Send + Sync {
     fn leave(&self, key: EntityKey, index: Index, value: &str) -> Reply<'_, bool>;
 }
 
-/// Facts that authorize principals. In a transaction that writes, they stay unchanged until it ends.
+/// Facts that authorize principals, in addition to documents. In a transaction that writes, they stay unchanged until it ends.
 pub trait AuthorityRows: Send + Sync {
-    /// Reads the facts about a session at `now`.
-    fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts>;
+    /// Returns the expiry of a session of an account, if it exists.
+    fn session_expiry(&self, session: &SessionPrincipal) -> Reply<'_, Option<Timestamp>>;
 
     /// Returns the state of an organization, from the value that leads to its document.
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>>;
-
-    /// Returns whether an address belongs to an active account of the organization.
-    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool>;
 }
 
 /// An account and its organization.
 pub type AccountPlace = (OrganizationId, AccountId);
 
-/// Accounts. In a transaction that writes, rows that it read stay unchanged until it ends.
+/// Rows of accounts, in addition to their documents.
 pub trait AccountRows: Send + Sync {
-    /// Returns the account of an address.
-    fn account_of(&self, address: &EmailAddress) -> Reply<'_, Option<AccountPlace>>;
+    /// Inserts the rows of a new account, whose steps up to `last_step` are used.
+    fn insert_account(&self, place: AccountPlace, last_step: TimeStep) -> Reply<'_, ()>;
 
-    /// Reads the fields that the MAC of an account covers, and the MAC.
-    fn account(&self, place: AccountPlace) -> Reply<'_, Option<(SignedAccount, RowMac)>>;
-
-    /// Reads an account as its user sees it.
-    fn own_account(&self, place: AccountPlace) -> Reply<'_, Option<OwnAccount>>;
-
-    /// Stores the fields that the MAC of an account covers, and the MAC, unless the audit log records a newer version.
-    fn sign_account(&self, signed: &SignedAccount, digest: &RowMac) -> Reply<'_, ()>;
-
-    /// Reads an account with the results of its logins and the expiry of its open invitation, as at `now`.
-    fn found_account(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, Option<Account>>;
-
-    /// Reads a page of accounts as [`AccountRows::found_account`] does, of one organization or of all, ordered by organization
-    /// and within it newest first.
-    fn listed_accounts(
-        &self,
-        of: Option<OrganizationId>,
-        after: Option<AccountPlace>,
-        limit: usize,
-        now: Timestamp,
-    ) -> Reply<'_, Vec<Account>>;
-
-    /// Counts the accounts of an organization, and the invitations that create one.
-    fn count_accounts(&self, organization: OrganizationId) -> Reply<'_, i64>;
-
-    /// Reads the accounts of an organization whose roles permit to manage accounts, whatever their state.
-    fn admins(&self, organization: OrganizationId) -> Reply<'_, Vec<AccountRights>>;
-
-    /// Makes an address lead to an account. Returns `false` if it leads to one already. Until it is removed or the transaction
-    /// ends, other transactions wait to do the same.
-    fn enter_address(&self, address: &EmailAddress, place: AccountPlace) -> Reply<'_, bool>;
-
-    /// Inserts an account, except its address.
-    fn insert_account(&self, new: &NewAccount) -> Reply<'_, ()>;
-
-    /// Removes an account with everything that belongs to it, except sessions and invitations.
+    /// Removes all rows of an account, except sessions.
     fn remove_account(&self, place: AccountPlace) -> Reply<'_, ()>;
 
-    /// Overwrites password and TOTP secret with zeros of the same length, so that a login reads as much as before, deletes the
-    /// recovery codes, and resets wrong passcodes and the last step.
-    fn erase_secrets(&self, place: AccountPlace, now: Timestamp) -> Reply<'_, ()>;
+    /// Resets wrong passcodes for another TOTP secret, whose steps up to `last_step` are used.
+    fn reset_passcodes(&self, place: AccountPlace, last_step: TimeStep) -> Reply<'_, ()>;
 
-    /// Stores a sealed password.
-    fn set_password(&self, place: AccountPlace, password: &Blob) -> Reply<'_, ()>;
-
-    /// Stores a sealed TOTP secret.
-    fn set_seed(&self, place: AccountPlace, seed: &Blob) -> Reply<'_, ()>;
-
-    /// Stores another TOTP secret, whose steps up to `last_step` are used, and resets wrong passcodes.
-    fn enrol_seed(&self, place: AccountPlace, seed: &SealedSeed, last_step: TimeStep, now: Timestamp) -> Reply<'_, ()>;
-
-    /// Stores a TOTP secret that is pending confirmation, in place of an earlier one.
-    fn put_pending_seed(&self, place: AccountPlace, pending: &PendingSeed) -> Reply<'_, ()>;
-
-    /// Reads the TOTP secret that is pending confirmation, and the number of codes that were tried.
-    fn pending_seed(&self, place: AccountPlace) -> Reply<'_, Option<(PendingSeed, u32)>>;
-
-    /// Counts a code that is tried for the pending TOTP secret.
-    fn count_confirmation(&self, place: AccountPlace) -> Reply<'_, ()>;
-
-    /// Removes the TOTP secret that is pending confirmation, if there is one.
-    fn remove_pending_seed(&self, place: AccountPlace) -> Reply<'_, ()>;
+    /// Counts the recovery codes.
+    fn count_recovery_codes(&self, place: AccountPlace) -> Reply<'_, u32>;
 
     /// Locks a recovery code. Returns whether it is stored.
     fn lock_recovery_code(&self, place: AccountPlace, code: &Digest) -> Reply<'_, bool>;
@@ -257,27 +199,22 @@ pub trait AccountRows: Send + Sync {
     /// Replaces all recovery codes.
     fn replace_recovery_codes(&self, place: AccountPlace, codes: &[Digest]) -> Reply<'_, ()>;
 
+    /// Reads the notices, in any order.
+    fn notices(&self, place: AccountPlace) -> Reply<'_, Vec<StoredNotice>>;
+
     /// Stores a notice. An account has no notice twice at the same moment, and of some codes only the newest.
     fn leave_notice(&self, place: AccountPlace, code: NoticeCode, at: Timestamp) -> Reply<'_, ()>;
 }
 
-/// Drafts of enrolments.
-pub trait DraftRows: Send + Sync {
-    /// Reads the draft of an enrolment.
-    fn draft(&self, place: AccountPlace) -> Reply<'_, Option<EnrolmentDraft>>;
-
-    /// Stores the draft of an enrolment, in place of an earlier one.
-    fn put_draft(&self, place: AccountPlace, draft: &EnrolmentDraft) -> Reply<'_, ()>;
-
-    /// Removes the draft of an enrolment, if there is one.
-    fn remove_draft(&self, place: AccountPlace) -> Reply<'_, ()>;
-}
-
 /// Throttle buckets, known networks, and results of logins.
 pub trait LoginRows: Send + Sync {
-    /// Reads an account with its secrets, without a number of attempts, and the state of its organization. `None` if it
-    /// was deleted since its address was looked up.
-    fn login_account(&self, place: AccountPlace) -> Reply<'_, Option<(OrganizationState, ReservedAccount)>>;
+    /// Reads the results of the logins of accounts, as at `now`.
+    fn logins(
+        &self,
+        organization: OrganizationId,
+        accounts: &[AccountId],
+        now: Timestamp,
+    ) -> Reply<'_, Vec<(AccountId, AccountLogins)>>;
 
     /// Locks the bucket of a network and the shared one, or all. `None` if the account does not exist.
     fn lock_buckets(&self, place: AccountPlace, network: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>>;
@@ -312,35 +249,6 @@ pub trait LoginRows: Send + Sync {
 
     /// Stores the time of the last refusal, and the wrong passcodes.
     fn set_refused(&self, place: AccountPlace, wrong: WrongPasscodes, at: Timestamp) -> Reply<'_, ()>;
-}
-
-/// Decoys: rows that attempts on unknown addresses read, lock and write instead of those of an account, with the same
-/// statements. Their content has no effect. Writes change it every time, because SQLite does not write a page that stays
-/// the same.
-pub trait DecoyRows: Send + Sync {
-    /// Does what [`LoginRows::login_account`] does.
-    fn read_decoy(&self, decoy: u16) -> Reply<'_, ()>;
-
-    /// Does what [`LoginRows::lock_buckets`] does for a network.
-    fn lock_decoy_buckets(&self, decoy: u16) -> Reply<'_, ()>;
-
-    /// Does what [`LoginRows::set_bucket`] does.
-    fn write_decoy_bucket(&self, decoy: u16, now: Timestamp) -> Reply<'_, ()>;
-
-    /// Does what [`AuthorityRows::organization_state`] does.
-    fn decoy_organization(&self, decoy: u16) -> Reply<'_, ()>;
-
-    /// Does what [`AccountRows::account`] does.
-    fn lock_decoy_account(&self, decoy: u16) -> Reply<'_, ()>;
-
-    /// Does what [`LoginRows::lock_logins`] does.
-    fn lock_decoy_logins(&self, decoy: u16) -> Reply<'_, ()>;
-
-    /// Does what [`LoginRows::set_refused`] does.
-    fn write_decoy_logins(&self, decoy: u16, now: Timestamp) -> Reply<'_, ()>;
-
-    /// Does what [`AuditRows::append_entry`] does: one row for each decoy, so that no one can make the table grow.
-    fn write_decoy_entry(&self, decoy: u16, entry: &SealedAuditRecord) -> Reply<'_, ()>;
 }
 
 /// Rows of organizations, in addition to their documents.
@@ -553,6 +461,9 @@ pub trait AuditRows: Send + Sync {
     /// Appends an entry.
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()>;
 
+    /// Reads entries of a range after the ID of the last entry that was read.
+    fn entries(&self, range: AuditRange, after: Option<String>, limit: usize) -> Reply<'_, Vec<AuditEntry>>;
+
     /// Reads the states of a row in the newest entries that contain one, newest first.
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>>;
 
@@ -620,9 +531,7 @@ pub trait Rows:
     EntityRows
     + AuthorityRows
     + AccountRows
-    + DraftRows
     + LoginRows
-    + DecoyRows
     + SessionRows
     + OrganizationRows
     + CounterRows

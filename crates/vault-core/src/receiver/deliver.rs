@@ -4,6 +4,7 @@ use super::manage::find;
 use super::{
     Attempted, DeliveryState, EventDelivery, Receiver, ReceiverKey, ReceiverOwner, ReceiverStatus, StoredReceiver,
 };
+use crate::account::is_member;
 use crate::audit::{AuditAction, Subject};
 use crate::email::EmailAddress;
 use crate::entity::{EntityKey, Kind};
@@ -190,7 +191,7 @@ impl Operation for IsMember {
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
-        Ok(unit.rows().is_member(self.organization, &self.address).await?)
+        is_member(unit, self.organization, &self.address).await
     }
 }
 

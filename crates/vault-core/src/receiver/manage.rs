@@ -4,6 +4,7 @@ use super::{
     Channel, EventKinds, MAX_RECEIVERS, PreviousSecret, Receiver, ReceiverKey, ReceiverOwner, ReceiverState,
     ReceiverStatus, SECRET_OVERLAP_SECONDS, StoredReceiver, reaches,
 };
+use crate::account::is_member;
 use crate::audit::{AuditAction, AuditChange, ChangedField, Subject};
 use crate::email::EmailAddress;
 use crate::entity::{DocumentSecret, Entity as _, EntityKey, Index, Kind, OF_INSTANCE, Opened};
@@ -46,7 +47,7 @@ impl Operation for AddReceiver {
             return Err(Refusal::LimitReached { what: "receivers", limit }.into());
         }
         if let (Some(member), Some(organization)) = (member, key.owner)
-            && !unit.rows().is_member(organization, member).await?
+            && !is_member(unit, organization, member).await?
         {
             return Err(Refusal::NoMember.into());
         }

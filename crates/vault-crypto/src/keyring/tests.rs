@@ -16,7 +16,7 @@ fn created_keyring_opens() {
     let opened = open(&root, &made).unwrap();
     assert_eq!(opened.instance(), made.instance.id);
     let digest = |keyring: &Keyring, purpose| keyring.digester(Arc::new(NOW)).digest(purpose, &[b"a@example.com"]);
-    for purpose in [DigestPurpose::Network, DigestPurpose::AccountRights] {
+    for purpose in [DigestPurpose::Network, DigestPurpose::Cursor] {
         assert_eq!(digest(&opened, purpose), digest(&made.keyring, purpose));
     }
     assert_eq!(format!("{opened:?}"), format!("Keyring({})", made.instance.id));

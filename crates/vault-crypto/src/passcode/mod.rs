@@ -3,12 +3,11 @@
 mod address;
 mod recovery;
 
-use crate::context::Context;
-use crate::entropy::random_uuid;
-use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
-use crate::instance_keys::InstanceKeyring;
+use crate::error::{fault, no_entropy};
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use data_encoding::BASE32_NOPAD;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
@@ -16,10 +15,10 @@ use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, SeedId};
+use vault_core::entity::DocumentSecret;
+use vault_core::id::AccountId;
 use vault_core::passcode::{Digits, Passcode, PasscodeSecret, TimeStep};
 use vault_core::port::{Entropy, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
-use vault_core::sealed::SealedSeed;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
@@ -33,11 +32,10 @@ const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
 
 /// Generates and verifies passcodes.
 pub struct TotpVerifier {
-    keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
 }
 
-/// Content of a sealed TOTP secret: the secret itself, then the key of the account's recovery codes.
+/// A TOTP secret in the document of an account: the secret itself, then the key of the account's recovery codes.
 ///
 /// The key is stored per account, so it is resealed together with the TOTP secret when the instance key is replaced. An
 /// instance-wide key could not be replaced: only the digests of recovery codes are stored, and a digest cannot be
@@ -45,48 +43,48 @@ pub struct TotpVerifier {
 type Secrets = Zeroizing<[u8; SEED + KEY]>;
 
 impl TotpVerifier {
-    pub(crate) fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { keys, entropy }
+    pub(crate) fn new(entropy: Arc<dyn Entropy>) -> Self {
+        Self { entropy }
     }
 
-    fn open(&self, account: AccountId, seed: &SealedSeed) -> Result<Secrets, SealError> {
-        let context = Context::seed(self.keys.instance(), account, seed.id);
-        let key = self.keys.sealed(&context, &seed.blob)?;
-        let opened = key.seed.open(&context, &seed.blob).map_err(|error| does_not_open(&context, error))?;
-        let bytes = opened.as_slice().try_into().map_err(|_| damaged(&context, "not a seed"))?;
-        Ok(Zeroizing::new(bytes))
+    /// Fills a part of the secrets with random bytes.
+    fn renew(&self, secrets: &mut [u8]) -> Result<(), SealError> {
+        self.entropy.fill(secrets).map_err(no_entropy)
     }
+}
 
-    fn open_totp(&self, account: AccountId, seed: &SealedSeed) -> Result<Totp, SealError> {
-        let secrets = self.open(account, seed)?;
-        let not_a_seed = || damaged(&Context::seed(self.keys.instance(), account, seed.id), "not a seed");
-        secrets.first_chunk().and_then(totp).ok_or_else(not_a_seed)
+/// Parses a TOTP secret with its key.
+fn read(seed: &DocumentSecret) -> Result<Secrets, SealError> {
+    let mut secrets = Secrets::new([0; SEED + KEY]);
+    let text = seed.text().expose_secret(); // to compute codes
+    match STANDARD_NO_PAD.decode_slice(text, secrets.as_mut_slice()) {
+        Ok(length) if length == SEED + KEY => Ok(secrets),
+        _ => Err(fault("the TOTP secret of an account is malformed")),
     }
+}
 
-    /// Returns the key of the account's recovery codes.
-    fn open_recovery(&self, account: AccountId, seed: &SealedSeed) -> Result<MacKey, SealError> {
-        let secrets = self.open(account, seed)?;
-        let mut key: Zeroizing<[u8; KEY]> = Zeroizing::new([0; KEY]);
-        secrets.iter().skip(SEED).zip(key.iter_mut()).for_each(|(from, to)| *to = *from);
-        Ok(MacKey::new(&SymmetricKey::take(&mut key)))
-    }
+fn write(secrets: &Secrets) -> DocumentSecret {
+    secret_text(Zeroizing::new(STANDARD_NO_PAD.encode(secrets.as_slice()))).into()
+}
 
-    fn seal(&self, account: AccountId, email: &EmailAddress, secrets: &Secrets) -> Result<NewSeed, SealError> {
-        let sealed = self.seal_secrets(account, secrets)?;
-        // Allocates the final size: a buffer that grows would leave copies of the secret in memory.
-        let text = Zeroizing::new(BASE32_NOPAD.encode(secrets.get(..SEED).unwrap_or_default()));
-        let uri = address::otpauth(email, &text);
-        // Both are shown to the user once.
-        let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
-        Ok(NewSeed { sealed, secret })
-    }
+/// Returns a TOTP secret, or that of a decoy.
+fn read_or_decoy(seed: Option<&DocumentSecret>) -> Result<Secrets, SealError> {
+    seed.map_or_else(|| Ok(Secrets::new([0; SEED + KEY])), read)
+}
 
-    fn seal_secrets(&self, account: AccountId, secrets: &Secrets) -> Result<SealedSeed, SealError> {
-        let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
-        let context = Context::seed(self.keys.instance(), account, id);
-        let blob = self.keys.active().seed.seal(&*self.entropy, &context, secrets.as_slice()).map_err(not_sealed)?;
-        Ok(SealedSeed { id, blob })
-    }
+/// Returns the key of the account's recovery codes.
+fn recovery_key(secrets: &Secrets) -> MacKey {
+    let mut key: Zeroizing<[u8; KEY]> = Zeroizing::new([0; KEY]);
+    secrets.iter().skip(SEED).zip(key.iter_mut()).for_each(|(from, to)| *to = *from);
+    MacKey::new(&SymmetricKey::take(&mut key))
+}
+
+fn shown(email: &EmailAddress, secrets: &Secrets) -> NewSeed {
+    // Allocates the final size: a buffer that grows would leave copies of the secret in memory.
+    let text = Zeroizing::new(BASE32_NOPAD.encode(secrets.get(..SEED).unwrap_or_default()));
+    let uri = address::otpauth(email, &text);
+    // Both are shown to the user once.
+    NewSeed { seed: write(secrets), secret: PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) } }
 }
 
 /// Returns the passcode of `step` for a new TOTP secret, as the user's authenticator app computes it, or `None` if the
@@ -126,26 +124,26 @@ fn step_at(now: Timestamp) -> i64 {
 }
 
 impl PasscodeVerifier for TotpVerifier {
-    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
+    fn new_seed(&self, email: &EmailAddress) -> Result<NewSeed, SealError> {
         let mut secrets = Secrets::new([0; SEED + KEY]);
-        self.entropy.fill(secrets.as_mut_slice()).map_err(no_entropy)?;
-        self.seal(account, email, &secrets)
+        self.renew(secrets.as_mut_slice())?;
+        Ok(shown(email, &secrets))
     }
 
-    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
-        let mut secrets = self.open(account, before)?;
-        self.entropy.fill(secrets.get_mut(..SEED).unwrap_or_default()).map_err(no_entropy)?;
-        self.seal(account, email, &secrets)
+    fn next_seed(&self, email: &EmailAddress, before: &DocumentSecret) -> Result<NewSeed, SealError> {
+        let mut secrets = read(before)?;
+        self.renew(secrets.get_mut(..SEED).unwrap_or_default())?;
+        Ok(shown(email, &secrets))
     }
 
-    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError> {
-        let mut secrets = self.open(account, before)?;
-        self.entropy.fill(secrets.get_mut(SEED..).unwrap_or_default()).map_err(no_entropy)?;
-        self.seal_secrets(account, &secrets)
+    fn with_new_recovery_key(&self, before: &DocumentSecret) -> Result<DocumentSecret, SealError> {
+        let mut secrets = read(before)?;
+        self.renew(secrets.get_mut(SEED..).unwrap_or_default())?;
+        Ok(write(&secrets))
     }
 
-    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
-        let key = self.open_recovery(account, seed)?;
+    fn new_recovery_codes(&self, account: AccountId, seed: &DocumentSecret) -> Result<NewRecoveryCodes, SealError> {
+        let key = recovery_key(&read(seed)?);
         let mut made = NewRecoveryCodes { digests: Vec::new(), codes: Vec::new() };
         for _ in 0..recovery::COUNT {
             let digits = recovery::random_digits(&*self.entropy).map_err(no_entropy)?;
@@ -155,18 +153,22 @@ impl PasscodeVerifier for TotpVerifier {
         Ok(made)
     }
 
-    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
-        Ok(digest(&self.open_recovery(account, seed)?, account, digits.expose())) // Only digested.
+    fn recovery_code(
+        &self,
+        account: AccountId,
+        seed: Option<&DocumentSecret>,
+        digits: &Digits,
+    ) -> Result<Digest, SealError> {
+        Ok(digest(&recovery_key(&read_or_decoy(seed)?), account, digits.expose())) // Only digested.
     }
 
     fn matching_step(
         &self,
-        account: AccountId,
-        seed: &SealedSeed,
+        seed: Option<&DocumentSecret>,
         digits: &Digits,
         now: Timestamp,
     ) -> Result<Option<TimeStep>, SealError> {
-        let totp = self.open_totp(account, seed)?;
+        let totp = read_or_decoy(seed)?.first_chunk().and_then(totp).ok_or_else(|| fault("not a TOTP secret"))?;
         let current = step_at(now);
         // Both codes are computed and compared in full, so the time does not reveal which one matches.
         let mut found = Choice::from(0);
@@ -176,11 +178,8 @@ impl PasscodeVerifier for TotpVerifier {
             matching = i64::conditional_select(&matching, &step, matches);
             found |= matches;
         }
+        found &= Choice::from(u8::from(seed.is_some()));
         Ok(bool::from(found).then_some(TimeStep(matching)))
-    }
-
-    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
-        Ok(secret_text(code(&self.open_totp(account, seed)?, step.0)))
     }
 }
 

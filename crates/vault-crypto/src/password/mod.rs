@@ -1,4 +1,4 @@
-//! Passwords: argon2id (RFC 9106) with sealed hashes, and the same work for every login.
+//! Passwords: argon2id (RFC 9106), and the same work for every login.
 
 mod huge_pages;
 mod parameters;
@@ -8,11 +8,7 @@ mod verifier;
 pub use parameters::Argon2Parameters;
 pub use pool::HashingPool;
 
-use crate::aead::AeadKey;
-use crate::context::Context;
-use crate::entropy::{random_key, random_key_id, random_uuid};
-use crate::error::{no_entropy, not_sealed};
-use crate::instance_keys::InstanceKeyring;
+use crate::error::no_entropy;
 use argon2::{Algorithm, Argon2, Version};
 use async_trait::async_trait;
 use pool::Memory;
@@ -20,11 +16,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 use subtle::ConstantTimeEq as _;
+use vault_core::entity::DocumentSecret;
 use vault_core::hash_slots::Requester;
-use vault_core::id::{AccountId, InstanceId, PasswordId};
 use vault_core::password::MAX_BYTES;
 use vault_core::port::{Entropy, HashError, HashPermit, PasswordHasher, PasswordVerdict, SealError};
-use vault_core::sealed::SealedPassword;
 use verifier::{Damaged, HASH, SALT, Verifier};
 use zeroize::Zeroizing;
 
@@ -35,25 +30,17 @@ pub(crate) struct Argon2Hasher {
 }
 
 struct Inner {
-    keys: Arc<InstanceKeyring>,
     /// Parameters for new hashes.
     parameters: Argon2Parameters,
     /// All parameter sets that a stored hash may have, including `parameters`, in ascending order.
     sets: RwLock<BTreeSet<Argon2Parameters>>,
     entropy: Arc<dyn Entropy>,
-    /// Hash of no one's password: verified when the stored one does not open.
+    /// Hash of no one's password: verified when none is stored, or the stored one is damaged.
     decoy: Verifier,
-    /// The same hash, sealed under a separate key: opened and verified when none is stored.
-    sealed_decoy: SealedPassword,
-    decoy_key: AeadKey,
 }
-
-/// Ids of the decoy. No account and no password has this id.
-const DECOY_ROW: (AccountId, PasswordId) = (AccountId::from_bytes([0; 16]), PasswordId::from_bytes([0; 16]));
 
 impl Argon2Hasher {
     pub(crate) fn new(
-        keys: Arc<InstanceKeyring>,
         pool: Arc<HashingPool>,
         parameters: Argon2Parameters,
         legacy: Vec<Argon2Parameters>,
@@ -62,12 +49,8 @@ impl Argon2Hasher {
         let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
-        // The replacement of the instance key does not affect this key.
-        let decoy_key =
-            AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
-        let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), DECOY_ROW, &decoy)?;
         let sets = RwLock::new(legacy.into_iter().chain([parameters]).collect());
-        Ok(Self { pool, inner: Arc::new(Inner { keys, parameters, sets, entropy, decoy, sealed_decoy, decoy_key }) })
+        Ok(Self { pool, inner: Arc::new(Inner { parameters, sets, entropy, decoy }) })
     }
 }
 
@@ -80,29 +63,23 @@ impl PasswordHasher for Argon2Hasher {
     async fn verify(
         &self,
         permit: HashPermit,
-        account: Option<AccountId>,
         password: SecretString,
-        stored: Option<SealedPassword>,
+        stored: Option<DocumentSecret>,
     ) -> Result<PasswordVerdict, HashError> {
         // No account has such a password, so it is not hashed.
         if is_too_long(&password) {
             return Ok(PasswordVerdict::Wrong);
         }
         let inner = Arc::clone(&self.inner);
-        self.pool.run(permit, move |memory| inner.verify(memory, account.zip(stored), &password)).await?
+        self.pool.run(permit, move |memory| inner.verify(memory, stored.as_ref(), &password)).await?
     }
 
-    async fn hash(
-        &self,
-        permit: HashPermit,
-        account: AccountId,
-        password: SecretString,
-    ) -> Result<SealedPassword, HashError> {
+    async fn hash(&self, permit: HashPermit, password: SecretString) -> Result<DocumentSecret, HashError> {
         if is_too_long(&password) {
             return Err(HashError::Fault("a password has at most 1,024 bytes".into()));
         }
         let inner = Arc::clone(&self.inner);
-        self.pool.run(permit, move |memory| inner.hash_new(memory, account, &password)).await?
+        self.pool.run(permit, move |memory| inner.hash(memory, &password)).await?
     }
 }
 
@@ -114,16 +91,13 @@ impl Inner {
     fn verify(
         &self,
         memory: &mut Memory,
-        stored: Option<(AccountId, SealedPassword)>,
+        stored: Option<&DocumentSecret>,
         password: &SecretString,
     ) -> Result<PasswordVerdict, HashError> {
-        let (owner, opened) = match &stored {
-            Some((account, sealed)) => (Some((*account, sealed.id)), self.open(*account, sealed)),
-            None => (None, self.open_under(&self.decoy_key, DECOY_ROW.0, &self.sealed_decoy)),
-        };
-        let (of, verifier) = match &opened {
-            Ok(verifier) => (owner, verifier),
-            Err(Damaged) => (None, &self.decoy),
+        let read = stored.map(|text| Verifier::read(text.text().expose_secret().as_bytes())); // to compare with it
+        let (is_own, verifier) = match &read {
+            Some(Ok(verifier)) => (true, verifier),
+            Some(Err(Damaged)) | None => (false, &self.decoy),
         };
         // Every login computes the same hashes in the same order, whether the password is right or wrong: the time
         // reveals neither the parameters of an account nor whether the account exists.
@@ -133,21 +107,16 @@ impl Inner {
             if set == verifier.parameters {
                 let computed = self.compute(memory, set, &verifier.salt, password)?;
                 right = computed.ct_eq(&verifier.hash).into();
-            } else if let Some(of) = of
-                && set == self.parameters
-                && lags
-            {
-                // The password is the same, and so is its id.
-                rehashed = Some(self.hash(memory, of, password)?);
+            } else if is_own && set == self.parameters && lags {
+                rehashed = Some(self.hash(memory, password)?);
             } else {
                 self.compute(memory, set, &self.decoy.salt, password)?;
             }
         }
-        Ok(match opened {
-            // The decoy always opens, so the damaged hash belongs to an account.
-            Err(Damaged) => PasswordVerdict::Damaged,
-            Ok(_) if right && owner.is_some() => PasswordVerdict::Right { rehashed },
-            Ok(_) => PasswordVerdict::Wrong,
+        Ok(match read {
+            Some(Err(Damaged)) => PasswordVerdict::Damaged,
+            Some(Ok(_)) if right => PasswordVerdict::Right { rehashed },
+            Some(Ok(_)) | None => PasswordVerdict::Wrong,
         })
     }
 
@@ -164,40 +133,12 @@ impl Inner {
         sets.iter().copied().collect()
     }
 
-    fn open(&self, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
-        let context = Context::password(self.keys.instance(), account, sealed.id);
-        let keys = self.keys.sealed(&context, &sealed.blob).map_err(|_| Damaged)?;
-        self.open_under(&keys.password, account, sealed)
-    }
-
-    fn open_under(&self, key: &AeadKey, account: AccountId, sealed: &SealedPassword) -> Result<Verifier, Damaged> {
-        let context = Context::password(self.keys.instance(), account, sealed.id);
-        let text = key.open(&context, &sealed.blob).map_err(|_| Damaged)?;
-        Verifier::read(&text)
-    }
-
-    fn hash_new(
-        &self,
-        memory: &mut Memory,
-        account: AccountId,
-        password: &SecretString,
-    ) -> Result<SealedPassword, HashError> {
-        let id = random_uuid(&*self.entropy).map_err(|error| HashError::Fault(error.into()))?;
-        self.hash(memory, (account, PasswordId::from_uuid(id)), password)
-    }
-
-    fn hash(
-        &self,
-        memory: &mut Memory,
-        of: (AccountId, PasswordId),
-        password: &SecretString,
-    ) -> Result<SealedPassword, HashError> {
+    fn hash(&self, memory: &mut Memory, password: &SecretString) -> Result<DocumentSecret, HashError> {
         let mut salt = [0; SALT];
         self.entropy.fill(&mut salt).map_err(|error| HashError::Fault(error.into()))?;
         let hash = self.compute(memory, self.parameters, &salt, password)?;
-        let verifier = Verifier { parameters: self.parameters, salt, hash: *hash };
-        seal(&self.keys.active().password, &*self.entropy, self.keys.instance(), of, &verifier)
-            .map_err(|error| HashError::Fault(error.into()))
+        let text = Verifier { parameters: self.parameters, salt, hash: *hash }.to_text();
+        Ok(SecretString::from(text.as_str()).into())
     }
 
     fn compute(
@@ -220,18 +161,6 @@ impl Inner {
             .map_err(fault)?;
         Ok(hash)
     }
-}
-
-fn seal(
-    key: &AeadKey,
-    entropy: &dyn Entropy,
-    instance: InstanceId,
-    (account, id): (AccountId, PasswordId),
-    verifier: &Verifier,
-) -> Result<SealedPassword, SealError> {
-    let context = Context::password(instance, account, id);
-    let blob = key.seal(entropy, &context, verifier.to_text().as_bytes()).map_err(not_sealed)?;
-    Ok(SealedPassword { id, blob })
 }
 
 #[cfg(test)]

@@ -1,31 +1,27 @@
 use super::parameters::OUT_OF_BOUNDS;
 use super::*;
-use crate::testing::{NoEntropyLeft, entropy, id, instance_keys};
+use crate::testing::{NoEntropyLeft, entropy};
 use argon2::{AssociatedData, ParamsBuilder};
 use hex_literal::hex;
 
 fn hasher(parameters: Argon2Parameters) -> Argon2Hasher {
     let pool = HashingPool::with_size(1, 1).unwrap();
-    Argon2Hasher::new(instance_keys(1), pool, parameters, Vec::new(), entropy()).unwrap()
+    Argon2Hasher::new(pool, parameters, Vec::new(), entropy()).unwrap()
 }
 
-fn account(number: u128) -> AccountId {
-    AccountId::from_uuid(id(number))
-}
-
-async fn hash(hasher: &Argon2Hasher, of: AccountId, password: &str) -> SealedPassword {
+async fn hash(hasher: &Argon2Hasher, password: &str) -> DocumentSecret {
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    hasher.hash(permit, of, password.into()).await.unwrap()
+    hasher.hash(permit, password.into()).await.unwrap()
 }
 
-async fn verify(
-    hasher: &Argon2Hasher,
-    of: Option<AccountId>,
-    password: &str,
-    stored: Option<&SealedPassword>,
-) -> PasswordVerdict {
+async fn verify(hasher: &Argon2Hasher, password: &str, stored: Option<&DocumentSecret>) -> PasswordVerdict {
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
+    hasher.verify(permit, password.into(), stored.cloned()).await.unwrap()
+}
+
+/// Returns a stored text.
+fn text(text: &str) -> DocumentSecret {
+    SecretString::from(text).into()
 }
 
 /// Returns the sizes of the hashes computed so far, in KiB.
@@ -37,11 +33,9 @@ async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
 #[tokio::test]
 async fn missing_password_costs_same_work_and_fails() {
     let hasher = hasher(Argon2Parameters::LEAST);
-    let stored = hash(&hasher, account(1), "correct horse").await;
-    for (of, stored) in [(None, None), (Some(account(1)), None), (None, Some(&stored))] {
-        assert!(matches!(verify(&hasher, of, "correct horse", stored).await, PasswordVerdict::Wrong));
-    }
-    assert_eq!(hashes(&hasher).await, [19_456; 4]);
+    hash(&hasher, "correct horse").await;
+    assert!(matches!(verify(&hasher, "correct horse", None).await, PasswordVerdict::Wrong));
+    assert_eq!(hashes(&hasher).await, [19_456; 2]);
 }
 
 /// Every byte counts, also after 72 bytes, and nothing is trimmed or normalized.
@@ -49,67 +43,30 @@ async fn missing_password_costs_same_work_and_fails() {
 async fn passwords_are_not_truncated() {
     let hasher = hasher(Argon2Parameters::LEAST);
     for password in ["correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"p".repeat(73), &"p".repeat(1024)] {
-        let stored = hash(&hasher, account(1), password).await;
-        let right = verify(&hasher, Some(account(1)), password, Some(&stored)).await;
+        let stored = hash(&hasher, password).await;
+        let right = verify(&hasher, password, Some(&stored)).await;
         assert!(matches!(right, PasswordVerdict::Right { rehashed: None }), "{password}");
         let last = password.char_indices().next_back().unwrap().0;
         for wrong in [&password[..last], &format!("{password}x"), &format!(" {password}"), ""] {
-            let verdict = verify(&hasher, Some(account(1)), wrong, Some(&stored)).await;
+            let verdict = verify(&hasher, wrong, Some(&stored)).await;
             assert!(matches!(verdict, PasswordVerdict::Wrong), "{wrong}");
         }
     }
-}
-
-/// A verifier of another account, of an earlier password or of another instance, and a changed one, accept no password.
-#[tokio::test]
-async fn verifier_is_bound_to_its_row() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    let (stored, now) = (hash(&hasher, account(1), "earlier").await, hash(&hasher, account(1), "correct horse").await);
-    assert_ne!(stored.blob.as_bytes()[30..], hash(&hasher, account(1), "earlier").await.blob.as_bytes()[30..]);
-    let bytes = stored.blob.as_bytes();
-    let altered = (0..bytes.len()).step_by(23).flat_map(|place| {
-        let mut flipped = bytes.to_vec();
-        flipped[place] ^= 1;
-        [flipped, bytes[..place].to_vec()]
-    });
-    let altered = altered.chain([[bytes, &[0]].concat(), now.blob.as_bytes().to_vec()]);
-    let blob = |bytes| SealedPassword { id: stored.id, blob: vault_core::sealed::Blob::from_bytes(bytes) };
-    for damaged in altered.map(blob).chain([SealedPassword { id: now.id, blob: stored.blob.clone() }]) {
-        let verdict = verify(&hasher, Some(account(1)), "earlier", Some(&damaged)).await;
-        assert!(matches!(verdict, PasswordVerdict::Damaged));
-    }
-    let pool = HashingPool::with_size(1, 1).unwrap();
-    let strange = Argon2Hasher::new(instance_keys(2), pool, Argon2Parameters::LEAST, Vec::new(), entropy()).unwrap();
-    for (hasher, of) in [(&hasher, account(2)), (&strange, account(1))] {
-        assert!(matches!(verify(hasher, Some(of), "earlier", Some(&stored)).await, PasswordVerdict::Damaged));
-    }
-}
-
-/// Without a stored password the decoy is opened: it opens as a stored password does and has the same length.
-#[tokio::test]
-async fn decoy_is_opened_like_stored_password() {
-    let hasher = hasher(Argon2Parameters::LEAST);
-    let stored = hash(&hasher, account(1), "correct horse").await;
-    let decoy = &hasher.inner.sealed_decoy;
-    assert_eq!(decoy.blob.as_bytes().len(), stored.blob.as_bytes().len());
-    let opened =
-        hasher.inner.open_under(&hasher.inner.decoy_key, DECOY_ROW.0, decoy).map_err(|Damaged| "damaged").unwrap();
-    assert_eq!((opened.parameters, opened.salt), (hasher.inner.decoy.parameters, hasher.inner.decoy.salt));
 }
 
 /// A14
 #[tokio::test]
 async fn impossible_password_is_not_hashed() {
     let hasher = hasher(Argon2Parameters::LEAST);
-    let stored = hash(&hasher, account(1), "correct horse").await;
+    let stored = hash(&hasher, "correct horse").await;
     let long = "x".repeat(1025);
-    assert!(matches!(verify(&hasher, Some(account(1)), &long, Some(&stored)).await, PasswordVerdict::Wrong));
+    assert!(matches!(verify(&hasher, &long, Some(&stored)).await, PasswordVerdict::Wrong));
     let permit = hasher.permit(Requester::Trusted).unwrap();
-    assert!(matches!(hasher.hash(permit, account(1), long.into()).await, Err(HashError::Fault(_))));
+    assert!(matches!(hasher.hash(permit, long.into()).await, Err(HashError::Fault(_))));
     assert_eq!(hashes(&hasher).await, [19_456]);
 }
 
-/// A64: the blob is authentic, but its content is out of bounds.
+/// A64: the document is authentic, but its content is out of bounds.
 #[tokio::test]
 async fn stored_parameters_are_capped_before_use() {
     let hasher = hasher(Argon2Parameters::LEAST);
@@ -140,14 +97,9 @@ async fn stored_parameters_are_capped_before_use() {
         "x".repeat(100_000),
         String::new(),
     ];
-    let context = Context::password(InstanceId::from_uuid(id(1)), account(1), DECOY_ROW.1);
-    for text in &texts {
-        let sealed =
-            hasher.inner.keys.active().password.seal(&*hasher.inner.entropy, &context, text.as_bytes()).unwrap();
-        let verdict =
-            verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword { id: DECOY_ROW.1, blob: sealed }))
-                .await;
-        assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
+    for stored in &texts {
+        let verdict = verify(&hasher, "correct horse", Some(&text(stored))).await;
+        assert!(matches!(verdict, PasswordVerdict::Damaged), "{stored:.60}");
     }
     // Each takes the work of one ordinary login and no additional memory.
     assert_eq!(hashes(&hasher).await, vec![19_456; texts.len()]);
@@ -162,17 +114,16 @@ async fn stored_parameters_are_capped_before_use() {
 async fn weaker_hashes_verify_and_are_rehashed() {
     let weak: Argon2Parameters = "m=8192,t=1,p=1".parse().unwrap();
     let (before, after) = (hasher(weak), hasher(Argon2Parameters::LEAST));
-    let stored = hash(&before, account(1), "correct horse").await;
-    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
+    let stored = hash(&before, "correct horse").await;
+    let verdict = verify(&after, "correct horse", Some(&stored)).await;
     let PasswordVerdict::Right { rehashed: Some(rehashed) } = verdict else { panic!("{verdict:?}") };
-    assert_eq!(rehashed.id, stored.id, "it is the same password");
-    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&rehashed)).await;
+    let verdict = verify(&after, "correct horse", Some(&rehashed)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
-    assert!(matches!(verify(&after, Some(account(1)), "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
+    assert!(matches!(verify(&after, "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
     // Parameters stronger than the current ones, within bounds, are verified and kept.
     let strong = hasher(Argon2Parameters::new(32_768, 2, 2).unwrap());
-    let stored = hash(&strong, account(1), "correct horse").await;
-    let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
+    let stored = hash(&strong, "correct horse").await;
+    let verdict = verify(&after, "correct horse", Some(&stored)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
 }
 
@@ -184,30 +135,22 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
     let today = Argon2Parameters::LEAST;
     let pool = || HashingPool::with_size(1, 1).unwrap();
     let stored = async |parameters| {
-        let hasher = Argon2Hasher::new(instance_keys(1), pool(), parameters, Vec::new(), entropy()).unwrap();
-        hash(&hasher, account(1), "correct horse").await
+        let hasher = Argon2Hasher::new(pool(), parameters, Vec::new(), entropy()).unwrap();
+        hash(&hasher, "correct horse").await
     };
     let [new, lagging, far_behind] = [stored(today).await, stored(old).await, stored(older).await];
-    let damaged = SealedPassword { id: new.id, blob: vault_core::sealed::Blob::from_bytes(vec![1; 100]) };
-    let logins = [
-        (None, None),
-        (Some(account(1)), Some(&new)),
-        (Some(account(1)), Some(&lagging)),
-        (Some(account(1)), Some(&far_behind)),
-        (Some(account(1)), Some(&damaged)),
-        (Some(account(2)), Some(&new)),
-    ];
-    for (of, stored) in logins {
+    let damaged = text("damaged");
+    for stored in [None, Some(&new), Some(&lagging), Some(&far_behind), Some(&damaged)] {
         for password in ["correct horse", "wrong horse"] {
             let legacy = vec![older, today, old, old];
-            let hasher = Argon2Hasher::new(instance_keys(1), pool(), today, legacy, entropy()).unwrap();
-            let verdict = verify(&hasher, of, password, stored).await;
-            let right = of == Some(account(1)) && password == "correct horse" && stored != Some(&damaged);
+            let hasher = Argon2Hasher::new(pool(), today, legacy, entropy()).unwrap();
+            let verdict = verify(&hasher, password, stored).await;
+            let right = password == "correct horse" && stored.is_some_and(|stored| *stored != damaged);
             assert_eq!(matches!(verdict, PasswordVerdict::Right { .. }), right, "{verdict:?}");
             if let PasswordVerdict::Right { rehashed } = verdict {
                 assert_eq!(rehashed.is_some(), stored != Some(&new));
             }
-            assert_eq!(hashes(&hasher).await, [8_192, 9_216, 19_456], "{of:?} {password}");
+            assert_eq!(hashes(&hasher).await, [8_192, 9_216, 19_456], "{password}");
         }
     }
 }
@@ -216,11 +159,11 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
 /// it has been seen.
 #[tokio::test]
 async fn parameters_found_later_are_added() {
-    let stored = hash(&hasher("m=8192,t=1,p=1".parse().unwrap()), account(1), "correct horse").await;
+    let stored = hash(&hasher("m=8192,t=1,p=1".parse().unwrap()), "correct horse").await;
     let after = hasher(Argon2Parameters::LEAST);
-    verify(&after, None, "correct horse", None).await;
-    verify(&after, Some(account(1)), "wrong horse", Some(&stored)).await;
-    verify(&after, None, "correct horse", None).await;
+    verify(&after, "correct horse", None).await;
+    verify(&after, "wrong horse", Some(&stored)).await;
+    verify(&after, "correct horse", None).await;
     assert_eq!(hashes(&after).await, [19_456, 8_192, 19_456, 8_192, 19_456]);
 }
 
@@ -331,7 +274,7 @@ async fn hashing_runs_at_lowest_priority() {
 fn without_entropy_there_is_no_hasher() {
     let pool = HashingPool::with_size(1, 1).unwrap();
     let parameters = Argon2Parameters::LEAST;
-    let made = Argon2Hasher::new(instance_keys(1), pool, parameters, Vec::new(), Arc::new(NoEntropyLeft));
+    let made = Argon2Hasher::new(pool, parameters, Vec::new(), Arc::new(NoEntropyLeft));
     assert!(made.is_err());
 }
 

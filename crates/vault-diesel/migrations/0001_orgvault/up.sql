@@ -58,42 +58,9 @@ CREATE TABLE erasures (
     organization_id UUID NOT NULL PRIMARY KEY
 ) WITHOUT ROWID;
 
--- Accounts.
+-- Accounts. Their rights and secrets are in `entities`.
 
--- Where an address is found before its organization is known.
-CREATE TABLE directory (
-    address TEXT NOT NULL PRIMARY KEY,
-    organization_id UUID NOT NULL,
-    account_id UUID NOT NULL
-) WITHOUT ROWID;
-
-CREATE INDEX directory_of_account ON directory (organization_id, account_id);
-
-CREATE TABLE accounts (
-    organization_id UUID NOT NULL REFERENCES organizations (id),
-    id UUID NOT NULL,
-    email TEXT NOT NULL,
-    role TEXT NOT NULL,
-    state TEXT NOT NULL,
-    -- The code over what the row grants, and the instance key that made it.
-    grant_digest BLOB NOT NULL,
-    grant_key_id UUID NOT NULL,
-    version BIGINT NOT NULL,
-    -- Random ids of password and passcode seed, to which both are sealed.
-    password_id UUID NOT NULL,
-    password BLOB NOT NULL,
-    seed_id UUID NOT NULL,
-    seed BLOB NOT NULL,
-    -- The version since which logins create valid sessions, and an older session that is also valid, or the nil id.
-    sessions_since BIGINT NOT NULL,
-    kept_session UUID NOT NULL,
-    created_at BIGINT NOT NULL,
-    -- Since when the passcode seed is in use.
-    passcode_enrolled_at BIGINT NOT NULL,
-    PRIMARY KEY (organization_id, id)
-) WITHOUT ROWID;
-
--- What every login changes of an account: a row of its own, so that a login waits for no save. `wrong_at`: when the latest wrong
+-- What every login changes of an account. `wrong_at`: when the latest wrong
 -- passcode was counted; `refused_at`: when the latest attempt was refused.
 CREATE TABLE account_logins (
     organization_id UUID NOT NULL,
@@ -103,8 +70,7 @@ CREATE TABLE account_logins (
     last_login_at BIGINT,
     wrong_at BIGINT,
     refused_at BIGINT,
-    PRIMARY KEY (organization_id, account_id),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+    PRIMARY KEY (organization_id, account_id)
 ) WITHOUT ROWID;
 
 -- Attempts in a row, per class. The class of all networks that are not known has the empty network.
@@ -115,8 +81,7 @@ CREATE TABLE attempt_classes (
     attempts BIGINT NOT NULL,
     latest BIGINT,
     last_login_at BIGINT,
-    PRIMARY KEY (organization_id, account_id, network),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+    PRIMARY KEY (organization_id, account_id, network)
 ) WITHOUT ROWID;
 
 CREATE INDEX attempt_classes_age ON attempt_classes (last_login_at);
@@ -133,8 +98,7 @@ CREATE TABLE recovery_codes (
     organization_id UUID NOT NULL,
     account_id UUID NOT NULL,
     code BLOB NOT NULL,
-    PRIMARY KEY (organization_id, account_id, code),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+    PRIMARY KEY (organization_id, account_id, code)
 ) WITHOUT ROWID;
 
 CREATE TABLE sessions (
@@ -146,8 +110,7 @@ CREATE TABLE sessions (
     network TEXT NOT NULL,
     client TEXT,
     last_used_at BIGINT,
-    PRIMARY KEY (organization_id, id),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+    PRIMARY KEY (organization_id, id)
 ) WITHOUT ROWID;
 
 CREATE INDEX sessions_of_account ON sessions (organization_id, account_id);
@@ -158,87 +121,15 @@ CREATE TABLE account_notices (
     account_id UUID NOT NULL,
     at BIGINT NOT NULL,
     code TEXT NOT NULL,
-    PRIMARY KEY (organization_id, account_id, at, code),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+    PRIMARY KEY (organization_id, account_id, at, code)
 ) WITHOUT ROWID;
 
 CREATE INDEX account_notices_age ON account_notices (at);
 
--- New seeds that wait to be confirmed by their owners.
-CREATE TABLE pending_seeds (
-    organization_id UUID NOT NULL,
-    account_id UUID NOT NULL,
-    seed_id UUID NOT NULL,
-    seed BLOB NOT NULL,
-    expires_at BIGINT NOT NULL,
-    tried BIGINT NOT NULL,
-    digest BLOB NOT NULL,
-    digest_key_id UUID NOT NULL,
-    PRIMARY KEY (organization_id, account_id),
-    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
-) WITHOUT ROWID;
-
-CREATE INDEX pending_seeds_expiry ON pending_seeds (expires_at);
-
--- What an invited person has chosen and was given. The digests of the recovery codes stand one after the other.
-CREATE TABLE enrolment_drafts (
-    organization_id UUID NOT NULL,
-    account_id UUID NOT NULL,
-    password_id UUID NOT NULL,
-    password BLOB NOT NULL,
-    seed_id UUID NOT NULL,
-    seed BLOB NOT NULL,
-    recovery_codes BLOB NOT NULL,
-    digest BLOB NOT NULL,
-    digest_key_id UUID NOT NULL,
-    PRIMARY KEY (organization_id, account_id)
-) WITHOUT ROWID;
-
--- Rows that take the writes of login attempts that decide nothing. Part 0 stands for a class, 1 for an account's logins, 2 for
--- an audit entry, which takes as many bytes as the entry of a refusal, and 3 for an organization that is held. All are made here:
--- whoever attempts finds them, so that no attempt costs more than another.
-CREATE TABLE decoys (
-    part BIGINT NOT NULL,
-    decoy BIGINT NOT NULL,
-    writes BIGINT NOT NULL,
-    latest BIGINT,
-    content BLOB,
-    PRIMARY KEY (part, decoy)
-) WITHOUT ROWID;
-
-INSERT INTO decoys (part, decoy, writes)
-WITH RECURSIVE numbers (number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM numbers WHERE number < 16383)
-SELECT number / 4096, number % 4096, 0 FROM numbers;
-
--- What an attempt at an address that nobody has reads in place of an account: rows as long as those of accounts, in a
--- table that nothing else reads. None of them can log in: password and seed are placeholders and never opened.
-CREATE TABLE decoy_accounts (
-    decoy BIGINT NOT NULL PRIMARY KEY,
-    organization_state TEXT NOT NULL,
-    organization_id UUID NOT NULL,
-    id UUID NOT NULL,
-    email TEXT NOT NULL,
-    role TEXT NOT NULL,
-    state TEXT NOT NULL,
-    version BIGINT NOT NULL,
-    password_id UUID NOT NULL,
-    seed_id UUID NOT NULL,
-    sessions_since BIGINT NOT NULL,
-    kept_session UUID NOT NULL,
-    grant_digest BLOB NOT NULL,
-    grant_key_id UUID NOT NULL,
-    password BLOB NOT NULL,
-    seed BLOB NOT NULL
-) WITHOUT ROWID;
-
-INSERT INTO decoy_accounts (decoy, organization_state, organization_id, id, email, role, state, version,
-    password_id, seed_id, sessions_since, kept_session, grant_digest, grant_key_id, password, seed)
-SELECT decoy, 'active', zeroblob(16), zeroblob(16),
-    'nobody@decoy.invalid', 'viewer', 'active', 1, zeroblob(16), zeroblob(16), 1, zeroblob(16),
-    CAST('................................' AS BLOB), zeroblob(16),
-    CAST('...............................................................................................................................................' AS BLOB),
-    CAST('..................................................................................................' AS BLOB)
-FROM decoys WHERE part = 3;
+-- The rows of the decoy account, on which attempts at unknown addresses are evaluated.
+INSERT INTO account_logins (organization_id, account_id, last_step, wrong_passcodes) VALUES (zeroblob(16), zeroblob(16), 0, 0);
+INSERT INTO attempt_classes (organization_id, account_id, network, attempts)
+VALUES (zeroblob(16), zeroblob(16), CAST('' AS BLOB), 0);
 
 -- Credentials.
 
@@ -523,7 +414,6 @@ CREATE TABLE event_position (
 -- PostgreSQL: ALTER TABLE check_requests ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE idempotency_keys ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE activations ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE accounts ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE sessions ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL: ALTER TABLE entities ALTER COLUMN organization_id SET (n_distinct = 1);
 -- PostgreSQL plans before values are known. A value that a statement filters by may be a rare one beside one that nearly all rows have:

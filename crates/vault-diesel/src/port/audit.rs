@@ -11,7 +11,7 @@ use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
+use vault_core::port::{AuditLog, AuditTrail, CutAudit, Delivery, StoreError};
 
 #[async_trait]
 impl<D: Database> AuditLog for DieselStore<D> {
@@ -22,10 +22,6 @@ impl<D: Database> AuditLog for DieselStore<D> {
 
 #[async_trait]
 impl<D: Database> AuditTrail for DieselStore<D> {
-    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
-        self.answer(query.principal.organization(), query).await
-    }
-
     async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
         self.answer(None, FindEntries(ids)).await
     }

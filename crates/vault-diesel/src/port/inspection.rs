@@ -3,13 +3,11 @@
 use super::{Database, DieselStore};
 use crate::transaction::audit::entries::RecordedSubjects;
 use crate::transaction::inspection::{CredentialPlaces, ExistingRows, ReadWholeCredential, VersionPlaces};
-use crate::transaction::lookups::MissingLookups;
 use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Inspection, InstancePart, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError, StoredRowKey,
-    WholeCredential,
+    Inspection, InstanceRowKey, RecordedStates, RecordedSubject, StoreError, StoredRowKey, WholeCredential,
 };
 
 #[async_trait]
@@ -28,15 +26,6 @@ impl<D: Database> Inspection for DieselStore<D> {
         id: CredentialId,
     ) -> Result<Option<WholeCredential>, StoreError> {
         self.answer(None, ReadWholeCredential { organization, id }).await
-    }
-
-    async fn missing_lookups(
-        &self,
-        part: InstancePart,
-        place: InstanceRowKey,
-        expected: Vec<Lookup>,
-    ) -> Result<Vec<&'static str>, StoreError> {
-        self.answer(None, MissingLookups { part, place, expected }).await
     }
 
     async fn version_places(

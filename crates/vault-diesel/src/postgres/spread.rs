@@ -35,20 +35,17 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 36] = [
+const PLACES: [(&str, TableDistribution); 30] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
     ("organization_keys", OF),
     ("credential_counts", OF),
     ("hourly_counts", OF),
     ("erasures", OF),
-    ("accounts", OF),
     ("account_logins", OF),
     ("attempt_classes", OF),
     ("recovery_codes", OF),
     ("sessions", OF),
     ("account_notices", OF),
-    ("pending_seeds", OF),
-    ("enrolment_drafts", OF),
     ("credentials", OF),
     ("credential_secrets", OF),
     ("credential_labels", OF),
@@ -61,11 +58,8 @@ const PLACES: [(&str, TableDistribution); 36] = [
     ("audit", OF),
     ("receiver_status", OF),
     ("event_deliveries", OF),
-    ("directory", Key("address", None)),
     ("global_lookups", Key("value", None)),
     ("known_networks", Key("network", None)),
-    ("decoys", Key("decoy", None)),
-    ("decoy_accounts", Key("decoy", Some("decoys"))),
     ("instance", Coordinator),
     ("check_rounds", Coordinator),
     ("audit_checkpoints", Coordinator),

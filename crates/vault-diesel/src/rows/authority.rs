@@ -1,36 +1,40 @@
-//! Facts that authorize principals.
+//! Facts that authorize principals, in addition to documents.
 
-use super::accounts::directory;
-use super::accounts::row::account_of;
-use super::{TxRows, several, then};
-use crate::db::{Share, Unlocked};
-use crate::schema::accounts;
-use crate::stored::{Column, StoredId as _};
-use crate::transaction::authorize::{facts, state_of};
-use diesel::QueryDsl as _;
-use vault_core::account::AccountState;
-use vault_core::email::EmailAddress;
+use super::{TxRows, then};
+use crate::schema::{lookups, sessions};
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use vault_core::entity::Index;
 use vault_core::id::OrganizationId;
-use vault_core::operation::Access;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AuthorityRows, Reply};
-use vault_core::principal::{SessionFacts, SessionPrincipal};
+use vault_core::principal::SessionPrincipal;
 use vault_core::time::Timestamp;
 
+/// The state of an organization: the value that leads to it.
+#[auto_type(no_type_alias)]
+fn state_of(organization: IdBytes) -> _ {
+    let index: &'static str = Index::OrganizationState.as_str();
+    lookups::table
+        .filter(lookups::organization_id.eq(organization))
+        .filter(lookups::name.eq(index))
+        .select(lookups::value)
+}
+
 impl AuthorityRows for TxRows<'_> {
-    fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts> {
+    fn session_expiry(&self, session: &SessionPrincipal) -> Reply<'_, Option<Timestamp>> {
         let key = (session.organization, session.account, session.session);
         self.kept_or(
             |facts| &mut facts.sessions,
             key,
             || {
-                let session = session.clone();
-                several(async move {
-                    match self.access {
-                        Access::Read => facts(&self.tx, &session, Unlocked, now).await,
-                        Access::Write => facts(&self.tx, &session, Share, now).await,
-                    }
-                })
+                let expires_at = sessions::table
+                    .filter(sessions::organization_id.eq(session.organization.stored()))
+                    .filter(sessions::account_id.eq(session.account.stored()))
+                    .filter(sessions::id.eq(session.session.stored()))
+                    .select(sessions::expires_at);
+                then(self.tx.first(expires_at), |at: Option<i64>| Ok(at.map(Timestamp::from_millis)))
             },
         )
     }
@@ -38,18 +42,6 @@ impl AuthorityRows for TxRows<'_> {
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
         then(self.tx.first(state_of(organization.stored())), move |state: Option<Column<OrganizationState>>| {
             state.map(|state| state.decode("lookups", &organization, "value")).transpose()
-        })
-    }
-
-    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool> {
-        let address = address.clone();
-        several(async move {
-            let found = directory::account_of(&self.tx, &address).await?;
-            let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };
-            let state = account_of(organization.stored(), account.stored()).select(accounts::state);
-            let state: Option<Column<AccountState>> = self.tx.first(state).await?;
-            let state = state.map(|state| state.decode("accounts", &account, "state")).transpose()?;
-            Ok(state == Some(AccountState::Active))
         })
     }
 }

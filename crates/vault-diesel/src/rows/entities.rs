@@ -51,12 +51,12 @@ fn stored(id: Uuid) -> IdBytes {
 }
 
 #[auto_type(no_type_alias)]
-pub(crate) fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
+fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
     entities::table.filter(entities::organization_id.eq(organization)).filter(entities::kind.eq(kind))
 }
 
 #[auto_type(no_type_alias)]
-pub(crate) fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
+fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
     entities::table
         .filter(entities::organization_id.eq(organization))
         .filter(entities::kind.eq(kind))
@@ -64,7 +64,7 @@ pub(crate) fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) 
 }
 
 /// Reads the entities of a kind and locks them, so that transactions that lock one of them run entirely before or after this one.
-pub(crate) async fn lock_all(tx: &Tx<'_>, organization: OrganizationId, kind: Kind) -> Result<Vec<EntityRow>, Failure> {
+pub(super) async fn lock_all(tx: &Tx<'_>, organization: OrganizationId, kind: Kind) -> Result<Vec<EntityRow>, Failure> {
     let all = entities_of(organization.stored(), kind.as_str()).order(entities::id).select(StoredEntity::as_select());
     decode(tx.load(locked(all, Update)).await?)
 }
@@ -79,7 +79,8 @@ impl EntityRows for TxRows<'_> {
         let row = entity_of(organization, kind, id).select(StoredEntity::as_select());
         let read = || then(self.tx.first(row), |row: Option<StoredEntity>| row.map(StoredEntity::decode).transpose());
         match key.kind {
-            Kind::Organization => self.kept_or(|facts| &mut facts.organizations, key, read),
+            // Those that authorize.
+            Kind::Organization | Kind::Account => self.kept_or(|facts| &mut facts.entities, key, read),
             _ => read(),
         }
     }

@@ -14,7 +14,7 @@ use vault_core::entity::EntityKey;
 use vault_core::id::{AccountId, KeyId, OrganizationId, SessionId};
 use vault_core::operation::Access;
 use vault_core::port::{EntityRow, Reply};
-use vault_core::principal::SessionFacts;
+use vault_core::time::Timestamp;
 
 /// Rows that operations insert together, and rows that one of them read under the lock of its organization. A statement that
 /// may change such rows makes the following operation read them again.
@@ -36,8 +36,8 @@ struct State {
 
 #[derive(Default)]
 pub(super) struct Facts {
-    pub(super) sessions: HashMap<(OrganizationId, AccountId, SessionId), SessionFacts>,
-    pub(super) organizations: HashMap<EntityKey, Option<EntityRow>>,
+    pub(super) sessions: HashMap<(OrganizationId, AccountId, SessionId), Option<Timestamp>>,
+    pub(super) entities: HashMap<EntityKey, Option<EntityRow>>,
     pub(super) active_keys: HashMap<(OrganizationId, KeyId), bool>,
 }
 

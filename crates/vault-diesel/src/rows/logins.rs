@@ -1,26 +1,22 @@
 //! Throttle buckets, known networks, and results of logins.
 
-use super::accounts::listing::wrong_passcodes;
-use super::accounts::row::{SignedRow, TABLE as ACCOUNTS, account_of};
 use super::{TxRows, several, then};
 use crate::db::{Db, Reply as SqlReply, Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{account_logins, accounts, attempt_classes, known_networks, lookups};
-use crate::stored::{AnyId, CodeColumns, Column, IdBytes, StoredId as _};
+use crate::schema::{account_logins, attempt_classes, known_networks};
+use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
 use diesel::dsl::auto_type;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, Selectable,
-    SelectableHelper as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
 };
+use futures_util::try_join;
+use std::collections::HashMap;
+use vault_core::account::AccountLogins;
 use vault_core::digest::Digest;
-use vault_core::entity::Index;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
-use vault_core::login::ReservedAccount;
-use vault_core::organization::OrganizationState;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{AccountPlace, LoginRows, Reply};
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "attempt_classes";
@@ -52,7 +48,7 @@ fn class_of<'a>(organization: IdBytes, account: IdBytes, network: &'a [u8]) -> _
 /// One bucket.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = attempt_classes, check_for_backend(Db))]
-pub(crate) struct ClassRow {
+struct ClassRow {
     network: Vec<u8>,
     attempts: i64,
     latest: Option<i64>,
@@ -61,7 +57,7 @@ pub(crate) struct ClassRow {
 
 impl ClassRow {
     /// Adds the bucket to those of its account.
-    pub(crate) fn add_to(self, account: AccountId, classes: &mut ThrottleCounters) -> Result<(), Failure> {
+    fn add_to(self, account: AccountId, classes: &mut ThrottleCounters) -> Result<(), Failure> {
         let damaged = |reason| Failure::damaged(TABLE, account.to_string(), reason);
         let attempts = u32::try_from(self.attempts).map_err(|_| damaged("attempts"))?;
         let class = ThrottleCounter { attempts, latest: self.latest.map(Timestamp::from_millis) };
@@ -77,32 +73,65 @@ impl ClassRow {
     }
 }
 
-/// An account with its secrets, and the state of its organization.
-#[derive(Queryable)]
-pub(crate) struct FoundRow {
-    organization_state: Column<OrganizationState>,
-    signed: SignedRow,
-    digest: CodeColumns,
-    password: Column<Blob>,
-    seed: Column<Blob>,
+/// Results of the logins of an account, without its buckets.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = account_logins, check_for_backend(Db))]
+struct LoginsRow {
+    account_id: Column<AccountId>,
+    last_login_at: Option<i64>,
+    wrong_passcodes: i64,
+    wrong_at: Option<i64>,
+    refused_at: Option<i64>,
 }
 
-impl FoundRow {
-    pub(crate) fn decode(self) -> Result<(OrganizationState, ReservedAccount), Failure> {
-        let signed = self.signed.decode()?;
-        let (organization, account) = (signed.grant.organization, signed.grant.account);
-        let reserved = ReservedAccount {
-            digest: self.digest.decode(ACCOUNTS, &account, "grant_digest")?,
-            password: SealedPassword {
-                id: signed.password,
-                blob: self.password.decode(ACCOUNTS, &account, "password")?,
-            },
-            seed: SealedSeed { id: signed.seed, blob: self.seed.decode(ACCOUNTS, &account, "seed")? },
-            signed,
-            attempts: 0,
+impl LoginsRow {
+    fn decode(self, now: Timestamp) -> Result<(AccountId, AccountLogins), Failure> {
+        let account = self.account_id.decode("account_logins", &"unknown", "account_id")?;
+        let logins = AccountLogins {
+            last_login_at: self.last_login_at.map(Timestamp::from_millis),
+            last_refused_at: self.refused_at.map(Timestamp::from_millis),
+            wrong_passcodes: wrong_passcodes(account, self.wrong_passcodes, self.wrong_at)?.at(now),
+            wrong_passcode_at: self.wrong_at.map(Timestamp::from_millis),
+            ..AccountLogins::default()
         };
-        Ok((self.organization_state.decode("lookups", &organization, "value")?, reserved))
+        Ok((account, logins))
     }
+}
+
+/// Decodes the wrong passcodes of an account.
+fn wrong_passcodes(account: AccountId, count: i64, latest: Option<i64>) -> Result<WrongPasscodes, Failure> {
+    let damaged = |_| Failure::damaged("account_logins", account.to_string(), "wrong_passcodes");
+    let count = u32::try_from(count).map_err(damaged)?;
+    Ok(WrongPasscodes { count, latest: latest.map(Timestamp::from_millis) })
+}
+
+/// Reads the results of the logins of accounts.
+async fn read_logins(
+    tx: &Tx<'_>,
+    organization: OrganizationId,
+    accounts: &[AccountId],
+    now: Timestamp,
+) -> Result<Vec<(AccountId, AccountLogins)>, Failure> {
+    let ids = || accounts.iter().map(|account| account.stored()).collect::<Vec<IdBytes>>();
+    let rows = account_logins::table
+        .filter(account_logins::organization_id.eq(organization.stored()))
+        .filter(account_logins::account_id.eq_any(ids()))
+        .select(LoginsRow::as_select());
+    let buckets = attempt_classes::table
+        .filter(attempt_classes::organization_id.eq(organization.stored()))
+        .filter(attempt_classes::account_id.eq_any(ids()))
+        .select((attempt_classes::account_id, ClassRow::as_select()));
+    let (rows, buckets) = try_join!(tx.load(rows), tx.load::<(Column<AccountId>, ClassRow), _>(buckets))?;
+    let mut counters: HashMap<AccountId, ThrottleCounters> = HashMap::new();
+    for (account, row) in buckets {
+        let account = account.decode(TABLE, &"unknown", "account_id")?;
+        row.add_to(account, counters.entry(account).or_default())?;
+    }
+    let mut logins = rows.into_iter().map(|row: LoginsRow| row.decode(now)).collect::<Result<Vec<_>, Failure>>()?;
+    for (account, logins) in &mut logins {
+        logins.attempts = counters.remove(account).unwrap_or_default().lock(now);
+    }
+    Ok(logins)
 }
 
 /// Locks the buckets of an account before they are changed or removed together. Login attempts lock them in this order, and a
@@ -167,11 +196,7 @@ async fn lock_buckets(
         }
     };
     if !rows.iter().any(|row: &ClassRow| row.network == SHARED_CLASS) {
-        let version = account_of(organization.stored(), account.stored()).select(accounts::version);
-        return match tx.first::<i64, _>(version).await? {
-            Some(_) => Err(Failure::damaged(TABLE, account.to_string(), "the shared class is missing")),
-            None => Ok(None),
-        };
+        return Ok(None);
     }
     let mut counters = ThrottleCounters::default();
     for row in rows {
@@ -181,23 +206,14 @@ async fn lock_buckets(
 }
 
 impl LoginRows for TxRows<'_> {
-    fn login_account(
+    fn logins(
         &self,
-        (organization, account): AccountPlace,
-    ) -> Reply<'_, Option<(OrganizationState, ReservedAccount)>> {
-        let found = accounts::table
-            .inner_join(lookups::table.on(lookups::organization_id.eq(accounts::organization_id)))
-            .filter(lookups::name.eq(Index::OrganizationState.as_str()))
-            .filter(accounts::organization_id.eq(organization.stored()))
-            .filter(accounts::id.eq(account.stored()))
-            .select((
-                lookups::value,
-                SignedRow::as_select(),
-                (accounts::grant_digest, accounts::grant_key_id),
-                accounts::password,
-                accounts::seed,
-            ));
-        then(self.tx.first::<FoundRow, _>(found), |found| found.map(FoundRow::decode).transpose())
+        organization: OrganizationId,
+        accounts: &[AccountId],
+        now: Timestamp,
+    ) -> Reply<'_, Vec<(AccountId, AccountLogins)>> {
+        let accounts = accounts.to_vec();
+        several(async move { read_logins(&self.tx, organization, &accounts, now).await })
     }
 
     fn lock_buckets(&self, place: AccountPlace, network: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>> {

@@ -1,24 +1,22 @@
 //! The rows of operations, for both databases.
 
-pub(crate) mod accounts;
+mod accounts;
 mod activations;
 mod authority;
 mod counters;
 mod credentials;
-mod decoys;
 mod deliveries;
-pub(crate) mod drafts;
 mod entities;
 mod events;
 mod kept;
-pub(crate) mod logins;
+mod logins;
 mod namespaces;
 mod organizations;
 mod rotation;
-pub(crate) mod sessions;
+mod sessions;
 mod usage;
 
-pub(crate) use entities::{entities_of, entity_of, lock_all};
+use entities::lock_all;
 pub(crate) use kept::Kept;
 
 use crate::db::{self, OpenTx, Tx};
@@ -34,11 +32,11 @@ use diesel::result::Error as SqlError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
 use usage::{ByDay, ByHour, decode_days, decode_hours};
-use vault_core::audit::{RowState, SealedAuditRecord};
+use vault_core::audit::{AuditEntry, RowState, SealedAuditRecord};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::operation::{self, Access};
-use vault_core::port::{AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
+use vault_core::port::{AuditRange, AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
@@ -81,6 +79,10 @@ impl AuditRows for TxRows<'_> {
             self.kept.note_entry(entry.record.subject.text());
         }
         then(self.tx.insert_later(audit::table, NewEntry::of(entry)), |_| Ok(()))
+    }
+
+    fn entries(&self, range: AuditRange, after: Option<String>, limit: usize) -> Reply<'_, Vec<AuditEntry>> {
+        several(async move { entries::read(&self.tx, range, after, limit).await })
     }
 
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {

@@ -3,12 +3,11 @@
 use super::{TxRows, lock_all, logins, several, then};
 use crate::db::{Share, Update, locked};
 use crate::schema::{
-    account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_drafts, entities, event_deliveries, global_lookups, hourly_counts, lookups, organization_keys,
-    organizations, pending_seeds, receiver_status, recovery_codes, sessions,
+    account_logins, account_notices, attempt_classes, check_requests, credential_counts, entities, event_deliveries,
+    global_lookups, hourly_counts, lookups, organization_keys, organizations, receiver_status, recovery_codes,
+    sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
-use crate::transaction::authorize::organization_of;
 use crate::transaction::organization::{erasure, keys};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
 use futures_util::try_join;
@@ -60,29 +59,19 @@ impl OrganizationRows for TxRows<'_> {
         several(async move {
             let tx = &self.tx;
             // Locked first, in the order of all transactions, so that no login or save runs in between.
-            let own = organization_of(of).select(organizations::id);
+            let own = keys::organization_of(of).select(organizations::id);
             let _own: Option<AnyId> = tx.first(locked(own, Update)).await?;
-            let owned = accounts::table.filter(accounts::organization_id.eq(of)).select(accounts::id);
-            let _owned: Vec<AnyId> = tx.load(locked(owned, Update)).await?;
             lock_all(tx, organization, Kind::Integration).await?;
             macro_rules! remove {
                 ($($table:ident),* $(,)?) => {
                     $(tx.execute(delete($table::table.filter($table::organization_id.eq(of)))).await?;)*
                 };
             }
-            remove!(directory, enrolment_drafts, hourly_counts, check_requests, global_lookups, lookups, entities);
+            remove!(hourly_counts, check_requests, global_lookups, lookups, entities);
             logins::lock_all_of_organization(tx, organization).await?;
-            remove!(
-                sessions,
-                account_notices,
-                pending_seeds,
-                recovery_codes,
-                attempt_classes,
-                account_logins,
-                accounts
-            );
+            remove!(sessions, account_notices, recovery_codes, attempt_classes, account_logins);
             remove!(event_deliveries, receiver_status, organization_keys, credential_counts);
-            try_join!(tx.execute(delete(organization_of(of))), erasure::start(tx, organization))?;
+            try_join!(tx.execute(delete(keys::organization_of(of))), erasure::start(tx, organization))?;
             Ok(())
         })
     }

@@ -168,33 +168,44 @@ fn bring(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed,
         return Ok(replayed);
     }
     adopt_operators(connection, &mut replayed)?;
-    replayed.accounts = sql_query(adopt("accounts")).execute(connection)?;
-    replayed.integrations = adopt_integrations(connection)?;
+    replayed.accounts = adopt(connection, Kind::Account)?;
+    replayed.integrations = adopt(connection, Kind::Integration)?;
+    let [account, secrets, draft] = [Kind::Account, Kind::AccountSecrets, Kind::EnrolmentDraft].map(Kind::as_str);
+    let of_account = format!("n.kind = '{account}'");
+    connection.batch_execute(&of_both("entities", "id", &of_account, &format!("k.kind = '{secrets}'")))?;
     // Copy failed attempts and used TOTP steps too: a guesser must not get fresh attempts.
     for table in ["account_logins", "attempt_classes"] {
-        connection.batch_execute(&of_both(table, "account_id", "accounts", "TRUE"))?;
+        connection.batch_execute(&of_both(table, "account_id", &of_account, "TRUE"))?;
     }
-    connection.batch_execute("DELETE FROM main.enrolment_drafts")?;
+    connection.batch_execute(&format!("DELETE FROM main.entities WHERE kind = '{draft}'"))?;
     replayed.invitations = adopt_invitations(connection)?;
     Ok(replayed)
 }
 
-/// Returns the statements that replace the rows of `table` that belong to rows of `of` in both databases.
+/// Returns the statements that replace rows of `table` that belong to entities of both databases. `of` selects the entities `n`,
+/// and `which` the rows `k`.
 fn of_both(table: &str, column: &str, of: &str, which: &str) -> String {
     format!(
-        "DELETE FROM main.{table} WHERE EXISTS (SELECT 1 FROM newer.{of} n WHERE n.organization_id = {table}.organization_id \
-         AND n.id = {table}.{column} AND {which} AND EXISTS (SELECT 1 FROM main.{of} m WHERE {SAME})); \
-         INSERT INTO main.{table} SELECT k.* FROM newer.{table} k WHERE EXISTS (SELECT 1 FROM main.{of} n \
-         WHERE n.organization_id = k.organization_id AND n.id = k.{column} AND {which});"
+        "DELETE FROM main.{table} AS k WHERE {which} AND EXISTS (SELECT 1 FROM newer.entities n \
+         WHERE n.organization_id = k.organization_id AND n.id = k.{column} AND {of} \
+         AND EXISTS (SELECT 1 FROM main.entities m WHERE {SAME} AND m.kind = n.kind)); \
+         INSERT INTO main.{table} SELECT k.* FROM newer.{table} k WHERE {which} AND EXISTS (SELECT 1 FROM main.entities n \
+         WHERE n.organization_id = k.organization_id AND n.id = k.{column} AND {of});"
     )
 }
 
-/// Replaces integrations, with the values that lead to them, by their newer state. Returns their number.
-fn adopt_integrations(connection: &mut SqliteConnection) -> Result<usize, SqlError> {
-    let which = format!("n.kind = '{}'", Kind::Integration.as_str());
-    let adopted = sql_query(format!("{} AND {which}", adopt("entities"))).execute(connection)?;
+/// Replaces entities of a kind, with the values that lead to them, by their newer state, if the versions differ. Returns their
+/// number.
+fn adopt(connection: &mut SqliteConnection, kind: Kind) -> Result<usize, SqlError> {
+    let adopted = sql_query(format!(
+        "INSERT OR REPLACE INTO main.entities SELECT n.* FROM newer.entities n JOIN main.entities m ON {SAME} \
+         AND m.kind = n.kind WHERE n.version <> m.version AND n.kind = '{}'",
+        kind.as_str()
+    ))
+    .execute(connection)?;
+    let (of, names) = (format!("n.kind = '{}'", kind.as_str()), Index::names_of(kind).join("', '"));
     for table in ["lookups", "global_lookups"] {
-        connection.batch_execute(&of_both(table, "id", "entities", &which))?;
+        connection.batch_execute(&of_both(table, "id", &of, &format!("k.name IN ('{names}')")))?;
     }
     Ok(adopted)
 }
@@ -202,7 +213,7 @@ fn adopt_integrations(connection: &mut SqliteConnection) -> Result<usize, SqlErr
 /// Replaces invitations, with the values that lead to them, by those of the newer database. One that re-enrols an account,
 /// which no address leads to, requires the account, and any other that there is none. Returns their number.
 fn adopt_invitations(connection: &mut SqliteConnection) -> Result<usize, SqlError> {
-    let kind = Kind::Invitation.as_str();
+    let [kind, account] = [Kind::Invitation, Kind::Account].map(Kind::as_str);
     let [address, code] = [Index::InvitedAddress, Index::EnrolmentCode].map(Index::as_str);
     let leading = format!("name IN ('{address}', '{code}')");
     connection.batch_execute(&format!(
@@ -213,7 +224,7 @@ fn adopt_invitations(connection: &mut SqliteConnection) -> Result<usize, SqlErro
          AND n.organization_id IN (SELECT id FROM main.organizations) \
          AND EXISTS (SELECT 1 FROM newer.global_lookups l WHERE l.name = '{address}' \
          AND l.organization_id = n.organization_id AND l.id = n.id) \
-         <> EXISTS (SELECT 1 FROM main.accounts m WHERE {SAME})"
+         <> EXISTS (SELECT 1 FROM main.entities m WHERE {SAME} AND m.kind = '{account}')"
     ))
     .execute(connection)?;
     connection.batch_execute(&format!(
@@ -223,23 +234,25 @@ fn adopt_invitations(connection: &mut SqliteConnection) -> Result<usize, SqlErro
     Ok(adopted)
 }
 
-/// Returns the integrations in `there` that `missing` lacks, and those of both with another version if `changed`. Only
-/// organizations that both databases have are included.
-fn integrations(
+/// Returns the accounts or integrations in `there` that `missing` lacks, and those of both with another version if `changed`.
+/// Only organizations that both databases have are included.
+fn named(
     connection: &mut SqliteConnection,
     there: &str,
     missing: &str,
+    index: Index,
     changed: bool,
 ) -> Result<Vec<SinceNamed>, SqlError> {
     let differ = if changed { "n.version <> m.version" } else { "FALSE" };
+    let lookups = if index.is_global() { "global_lookups" } else { "lookups" };
     sql_query(format!(
         "SELECT {NAME} AS organization, l.value AS name, n.id AS id, n.organization_id AS organization_id \
-         FROM {there}.lookups l JOIN {there}.entities n ON n.organization_id = l.organization_id AND n.id = l.id \
+         FROM {there}.{lookups} l JOIN {there}.entities n ON n.organization_id = l.organization_id AND n.id = l.id \
          LEFT JOIN {missing}.entities m ON {SAME} AND m.kind = n.kind \
          WHERE l.name = '{}' AND n.kind = '{}' AND n.organization_id IN (SELECT id FROM {missing}.organizations) \
          AND (m.id IS NULL OR {differ}) ORDER BY lower({NAME}), l.value",
-        Index::IntegrationName.as_str(),
-        Kind::Integration.as_str()
+        index.as_str(),
+        index.kind().as_str()
     ))
     .load(connection)
 }
@@ -329,14 +342,6 @@ fn remove_stale(connection: &mut SqliteConnection) -> Result<(), SqlError> {
     remove_orphans(connection)
 }
 
-/// Returns the statement that replaces rows of a table with their newer version, if the versions differ.
-fn adopt(table: &str) -> String {
-    format!(
-        "INSERT OR REPLACE INTO main.{table} SELECT n.* FROM newer.{table} n JOIN main.{table} m ON {SAME} \
-         WHERE n.version <> m.version"
-    )
-}
-
 fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replayed, SqlError> {
     #[derive(QueryableByName)]
     struct Name {
@@ -363,41 +368,20 @@ fn compare(connection: &mut SqliteConnection, same_keys: bool) -> Result<Replaye
     ));
     let mut stale_receivers: Vec<SinceNamed> = stale_receivers.load(connection)?;
     stale_receivers.iter_mut().for_each(|row| row.name.clone_from(&row.id));
-    let account = ("accounts", "email");
-    let changed_account =
-        "n.state <> m.state OR n.role <> m.role OR n.password_id <> m.password_id OR n.seed_id <> m.seed_id";
-    let changed = |what: &'static str| if same_keys { "FALSE" } else { what };
+    let (account, integration) = (Index::AccountAddress, Index::IntegrationName);
     Ok(Replayed {
         stale_issuers: stale_issuers.into_iter().map(|row| row.name).collect(),
         stale_receivers,
         new_organizations: names.into_iter().map(|row| row.name).collect(),
-        new_accounts: named(connection, "newer", "main", account, "FALSE")?,
-        new_integrations: integrations(connection, "newer", "main", false)?,
-        stale_accounts: named(connection, "main", "newer", account, changed(changed_account))?,
-        stale_integrations: integrations(connection, "main", "newer", !same_keys)?,
+        new_accounts: named(connection, "newer", "main", account, false)?,
+        new_integrations: named(connection, "newer", "main", integration, false)?,
+        stale_accounts: named(connection, "main", "newer", account, !same_keys)?,
+        stale_integrations: named(connection, "main", "newer", integration, !same_keys)?,
         saved: credentials(connection, "newer", "main", "FALSE")?,
         changed: credentials(connection, "newer", "main", "TRUE")?,
         deleted: credentials(connection, "main", "newer", "FALSE")?,
         ..Replayed::default()
     })
-}
-
-/// Returns the rows of a table in `there` that `missing` lacks, and rows of both for which `differ` is true of the row
-/// `n` of `there` and the row `m` of `missing`. Only organizations that both databases have are included.
-fn named(
-    connection: &mut SqliteConnection,
-    there: &str,
-    missing: &str,
-    (table, name): (&str, &str),
-    differ: &str,
-) -> Result<Vec<SinceNamed>, SqlError> {
-    sql_query(format!(
-        "SELECT {NAME} AS organization, n.{name} AS name, n.id AS id, n.organization_id AS organization_id \
-         FROM {there}.{table} n LEFT JOIN {missing}.{table} m ON {SAME} \
-         WHERE n.organization_id IN (SELECT id FROM {missing}.organizations) AND (m.id IS NULL OR {differ}) \
-         ORDER BY lower({NAME}), n.{name}"
-    ))
-    .load(connection)
 }
 
 /// Returns the credentials in `there` that `missing` lacks or, if `differ` is `TRUE`, those that differ. Remains of

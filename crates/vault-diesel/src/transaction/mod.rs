@@ -4,17 +4,15 @@
 //! facts, it has the same outcome. [`Read`] is a transaction that only reads. A transaction that writes gets an
 //! [`AuditRecorder`](audit::AuditRecorder): what it does not record is not committed.
 //!
-//! Locks are acquired in one order everywhere: credential count, organization, accounts (by id, if several), sessions
-//! (likewise), organization key, integrations (by id); then what belongs to the account or the integration.
+//! Locks are acquired in one order everywhere: credential count, organization, organization key, integrations (by id); then what
+//! belongs to the account or the integration.
 
 pub(crate) mod audit;
-pub(crate) mod authorize;
 pub(crate) mod credential;
 pub(crate) mod hourly;
 pub(crate) mod inspection;
 pub(crate) mod instance_key;
 pub(crate) mod lease;
-pub(crate) mod lookups;
 pub(crate) mod maintenance;
 pub(crate) mod organization;
 pub(crate) mod schema_version;

@@ -1,30 +1,27 @@
 //! An organization with one account and one session, and commands that save credentials in it.
 
+use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vault_core::account::{AccountRights, AccountState, CreateAccount, SignedAccount};
+use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, CreateAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
     ChangeCredential, CredentialType, ListCredentials, NewVersion, SaveCredential, VersionEffects,
 };
 use vault_core::cursor::ListFilter;
-use vault_core::digest::{Digest, RowMac};
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{
-    AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId, VersionId,
-};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SecretsId, SessionId, VersionId};
 use vault_core::login::{AttemptOutcome, FinishAttempt, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
 use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{KeyedDigester, RowStore, StoredCredential};
+use vault_core::port::{RowStore, StoredCredential};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::{
-    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
@@ -56,17 +53,10 @@ pub(crate) fn bytes(number: u64) -> [u8; 16] {
 /// The only recovery code of every account.
 pub(crate) const RECOVERY_CODE: Digest = Digest::from_bytes([6; 32]);
 
-/// The ID of every password.
-pub(crate) const PASSWORD: PasswordId = PasswordId::from_bytes([3; 16]);
-
-/// Returns the ID of an account's TOTP secret.
-fn seed(account: AccountId) -> SeedId {
-    SeedId::from_bytes(*account.as_bytes())
-}
-
-/// Returns a MAC with the instance key of the contract cases, with which tests share databases.
-pub(crate) fn row_code(byte: u8) -> RowMac {
-    RowMac { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
+/// Returns the first secrets of an account.
+pub(crate) fn secrets(account: AccountId) -> AccountSecrets {
+    let text = |length| SecretString::from("x".repeat(length)).into();
+    AccountSecrets { id: SecretsId::from_bytes(*account.as_bytes()), password: text(97), seed: text(70) }
 }
 
 /// Returns the address of an account.
@@ -149,12 +139,8 @@ impl World {
             role,
             state: AccountState::Active,
         };
-        let payload = CreateAccount {
-            signed: SignedAccount::new(grant.clone(), PASSWORD, seed(account)),
-            password: SealedPassword { id: PASSWORD, blob: Blob::from_bytes(vec![2; 140]) },
-            seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
-            recovery_codes: vec![RECOVERY_CODE],
-        };
+        let (secrets, recovery_codes) = (secrets(account), vec![RECOVERY_CODE]);
+        let payload = CreateAccount { grant: grant.clone(), secrets, recovery_codes };
         self.operate(store, &Principal::Operator, payload).await.unwrap();
         let login = self.login(grant, session, PasscodeProof::Step(TimeStep(1)));
         assert_eq!(self.finish(store, login).await.unwrap(), AttemptOutcome::Completed);
@@ -170,12 +156,12 @@ impl World {
             client: None,
         });
         let proof = VerifiedProof { passcode, rehashed: None, effect };
-        let seed = seed(grant.account);
-        self.refusal(SignedAccount::new(grant, PASSWORD, seed), VerifiedFactors::Proof(Box::new(proof)))
+        let account = Account::new(grant.clone(), secrets(grant.account).id, self.now());
+        self.refusal(Some(account), VerifiedFactors::Proof(Box::new(proof)))
     }
 
     /// Returns the conclusion of an attempt with these factors.
-    pub(crate) fn refusal(&self, reserved: SignedAccount, presented: VerifiedFactors) -> FinishAttempt {
+    pub(crate) fn refusal(&self, reserved: Option<Account>, presented: VerifiedFactors) -> FinishAttempt {
         FinishAttempt { reserved, attempts: 1, presented, network: Digest::from_bytes([3; 32]), actor: Actor::Unknown }
     }
 

@@ -3,9 +3,8 @@
 use super::ContractStore;
 use super::tools::{Settled as _, address, race};
 use super::world::World;
-use crate::crypto::FakeDigester;
 use vault_core::Refusal;
-use vault_core::account::{Account, AccountLogins, ListedAccount};
+use vault_core::account::{AccountLogins, ListedAccount};
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
 use vault_core::port::IdGenerator;
@@ -16,21 +15,16 @@ use vault_core::role::Role;
 pub async fn account_is_found_as_created(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.new_holder(Role::Viewer);
-    assert_eq!(world.account(&holder.signed.grant.email).await, None);
+    assert_eq!(world.account(&holder.account.grant.email).await, None);
     let outcome = world.run(world.create_account(&holder)).await.decided();
     assert_eq!(outcome, Ok(()));
 
     let found = world.read(&holder).await;
-    let created = Account {
-        signed: holder.signed.clone(),
-        digest: holder.signed.digest(&FakeDigester::default()),
-        created_at: world.now(),
-        logins: AccountLogins::default(),
-        enrolment_until: None,
-    };
-    assert_eq!(found, created);
-    assert_eq!(world.accounts(Some(world.organization)).await, [created.listed()]);
-    assert!(world.accounts(None).await.contains(&created.listed()));
+    let (grant, created_at) = (holder.account.grant.clone(), world.now());
+    let created = ListedAccount { grant, created_at, logins: AccountLogins::default(), invitation_expires_at: None };
+    assert_eq!((found.account, &found.listed), (holder.account, &created));
+    assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&created));
+    assert!(world.accounts(None).await.contains(&created));
     assert_eq!(world.audited(AuditAction::AccountCreated).await, 1);
 }
 
@@ -40,13 +34,13 @@ pub async fn address_belongs_to_one_account(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Admin).await;
     for elsewhere in [&world, &other] {
         let mut second = elsewhere.new_holder(Role::Admin);
-        second.signed.grant.email = holder.signed.grant.email.clone();
+        second.account.grant.email = holder.account.grant.email.clone();
         let audited = elsewhere.audited(AuditAction::AccountCreated).await;
         let outcome = elsewhere.run(elsewhere.create_account(&second)).await.decided();
         assert_eq!(outcome, Err(Refusal::AddressTaken));
         assert_eq!(elsewhere.audited(AuditAction::AccountCreated).await, audited);
     }
-    assert_eq!(world.read(&holder).await.signed, holder.signed);
+    assert_eq!(world.read(&holder).await.account, holder.account);
     assert_eq!(other.accounts(Some(other.organization)).await, []);
 }
 
@@ -57,7 +51,7 @@ pub async fn parallel_creations_of_one_address_create_one(suite: &dyn ContractSt
     let outcomes = race((0..16).map(|index| {
         let world = if index % 2 == 0 { &world } else { &other };
         let mut holder = world.new_holder(Role::Editor);
-        holder.signed.grant.email = wanted.clone();
+        holder.account.grant.email = wanted.clone();
         let creating = world.running_by(world.create_account(&holder));
         async move { creating.await.decided() }
     }))
@@ -79,7 +73,7 @@ pub async fn account_requires_organization(suite: &dyn ContractStore) {
     let nowhere = OrganizationId::from_uuid(world.ids.random());
     let mut holder = world.new_holder(Role::Admin);
     let at_home = holder.clone();
-    holder.signed.grant.organization = nowhere;
+    holder.account.grant.organization = nowhere;
     assert_eq!(world.run(world.create_account(&holder)).await.decided(), Err(Refusal::NoOrganization));
     assert_eq!(world.audited_in(nowhere, AuditAction::AccountCreated).await, 0);
     let outcome = world.run(world.create_account(&at_home)).await.decided();

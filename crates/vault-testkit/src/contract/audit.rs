@@ -8,12 +8,12 @@ use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointRef, SealedAuditRecord,
-    SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointRef, ListEntries,
+    SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::network::Network;
-use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator, List, OperatorStore};
+use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator, OperatorStore};
 use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 
@@ -64,10 +64,9 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
     assert!(ids.is_sorted());
     let list = async |order, from: usize, until: usize, after: Option<usize>, limit| {
         let id = |index: usize| entries.get(index).map(|sealed| sealed.record.id);
-        let of = AuditRange { scope: Scope::One(world.organization), from: id(from), until: id(until), order };
+        let range = AuditRange { scope: Scope::One(world.organization), from: id(from), until: id(until), order };
         let after = after.map(|index| ids[index].clone());
-        let query = List { principal: Principal::Operator, of, after, limit, now: world.now() };
-        let found = world.store.list_entries(query).await.unwrap();
+        let found = world.operate(&Principal::Operator, ListEntries { range, after, limit }).await.unwrap();
         assert!(found.iter().all(|entry| entry.organization == Some(world.organization.to_string())));
         let own = found.iter().filter_map(|entry| ids.iter().position(|id| *id == entry.id));
         own.collect::<Vec<_>>()
@@ -88,8 +87,8 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
         until: Some(entries[6].record.id),
         order: AuditOrder::OldestFirst,
     };
-    let query = List { principal: Principal::Operator, of: everything, after: None, limit: 1_000, now: world.now() };
-    let found = world.store.list_entries(query).await.unwrap();
+    let query = ListEntries { range: everything, after: None, limit: 1_000 };
+    let found = world.operate(&Principal::Operator, query).await.unwrap();
     let found = found.iter().filter(|entry| ids.contains(&entry.id)).count();
     assert_eq!(found, 6);
 }

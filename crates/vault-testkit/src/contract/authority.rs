@@ -3,7 +3,7 @@
 use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{By, Settled, by_address, race};
-use super::world::{Holder, Wanted, World};
+use super::world::{Holder, World};
 use vault_core::account::{AccountChange, AccountKey, AccountState, ChangeAccount, FoundAccount};
 use vault_core::audit::AuditAction;
 
@@ -20,14 +20,14 @@ pub async fn session_lists_only_its_organization(suite: &dyn ContractStore) {
     let session = world.log_in(&admin).await;
     let authority = Principal::Session(session.clone());
     for holder in [&admin, &colleague] {
-        let found = Some(FoundAccount::Account(Box::new(world.read(holder).await)));
+        let found = Some(FoundAccount::Account(Box::new(world.read(holder).await.listed)));
         for key in keys(holder) {
             assert_eq!(world.find(authority.clone(), key.clone()).await, found);
             assert_eq!(world.find(Principal::Operator, key).await, found);
         }
     }
     let [by_address, by_id] = keys(&stranger);
-    let misplaced = AccountKey::Id(world.organization, stranger.signed.grant.account);
+    let misplaced = AccountKey::Id(world.organization, stranger.account.grant.account);
     for key in [by_address.clone(), by_id.clone(), misplaced] {
         assert_eq!(world.find(authority.clone(), key).await, None);
     }
@@ -65,13 +65,8 @@ pub async fn ended_session_cannot_administer(suite: &dyn ContractStore) {
     }
     let query = world.list_accounts(Principal::Session(session.clone()), Scope::One(world.organization));
     assert_eq!(world.run(query).await.settled(), Err(refusal));
-    let version = before.signed.version;
-    for (version, change) in [
-        (version, AccountChange::Delete.into()),
-        (version - 1, AccountChange::Delete.into()),
-        (version, regrant(&colleague, Role::Admin, AccountState::Active)),
-    ] {
-        let command = by(&session, world.change_account(&colleague, version, change));
+    for change in [AccountChange::Delete, AccountChange::Role(Role::Admin)] {
+        let command = by(&session, world.change_account(&colleague, change));
         assert_eq!(world.run(command).await.settled(), Err(refusal));
     }
     assert_eq!((world.read(&colleague).await, world.audit_length().await), (before, entries));
@@ -83,19 +78,16 @@ pub async fn session_changes_only_its_organization(suite: &dyn ContractStore) {
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Viewer).await;
     let session = world.log_in(&admin).await;
-    let change = async |world: &World<'_>, holder: &Holder, change: Wanted| {
-        let holder = &Holder { signed: world.read(holder).await.signed, ..holder.clone() };
-        let version = holder.signed.version;
-        world.run(by(&session, world.change_account(holder, version, change))).await.decided().map(drop)
+    let change = async |world: &World<'_>, holder: &Holder, change: AccountChange| {
+        world.run(by(&session, world.change_account(holder, change))).await.decided().map(drop)
     };
-    let promotion = regrant(&colleague, Role::Editor, AccountState::Active);
-    assert_eq!(change(&world, &colleague, promotion).await, Ok(()));
-    assert_eq!(world.read(&colleague).await.signed.grant.role, Role::Editor);
-    assert_eq!(change(&world, &colleague, AccountChange::Delete.into()).await, Ok(()));
-    assert_eq!(world.account(&colleague.signed.grant.email).await, None);
+    assert_eq!(change(&world, &colleague, AccountChange::Role(Role::Editor)).await, Ok(()));
+    assert_eq!(world.read(&colleague).await.account.grant.role, Role::Editor);
+    assert_eq!(change(&world, &colleague, AccountChange::Delete).await, Ok(()));
+    assert_eq!(world.account(&colleague.account.grant.email).await, None);
 
     let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
-    for attempt in [regrant(&stranger, Role::Admin, AccountState::Active), AccountChange::Delete.into()] {
+    for attempt in [AccountChange::Role(Role::Admin), AccountChange::Delete] {
         assert_eq!(change(&other, &stranger, attempt).await, Err(Refusal::NotFound));
     }
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
@@ -109,31 +101,28 @@ pub async fn last_active_admin_cannot_be_removed(suite: &dyn ContractStore) {
     let disabled = world.holder(Role::Admin).await;
     let re_enrolling = world.holder(Role::Admin).await;
     world.re_enrolling(&re_enrolling).await;
-    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Disabled)).await;
+    world.change(&disabled, regrant(Role::Admin, AccountState::Disabled)).await;
     world.holder(Role::Editor).await;
     world.invited(Role::Admin).await;
     other.holder(Role::Admin).await;
     let session = world.log_in(&admin).await;
-    let version = world.read(&admin).await.signed.version;
+    let version = world.read(&admin).await.account.sessions.since;
     let entries = world.audit_length().await;
     for taking in takings(&world, &admin) {
-        let command = by(&session, world.change_account(&admin, version, taking));
+        let command = by(&session, world.change_account(&admin, taking));
         assert_eq!(world.run(command).await.decided().map(drop), Err(Refusal::LastAdmin));
     }
-    assert_eq!((world.read(&admin).await.signed.version, world.audit_length().await), (version, entries));
+    assert_eq!((world.read(&admin).await.account.sessions.since, world.audit_length().await), (version, entries));
 
     // A change that keeps the admin role is permitted.
-    let same = regrant(&admin, Role::Admin, AccountState::Active);
-    let command = by(&session, world.change_account(&admin, version, same));
+    let command = by(&session, world.change_account(&admin, AccountChange::Role(Role::Admin)));
     world.run(command).await.unwrap();
     // With a second admin the first may be removed; an operator may demote even the last.
     let successor = world.holder(Role::Admin).await;
-    let session = world.log_in(&admin).await;
-    let version = world.read(&admin).await.signed.version;
-    let command = by(&session, world.change_account(&admin, version, AccountChange::Delete));
+    let command = by(&session, world.change_account(&admin, AccountChange::Delete));
     world.run(command).await.unwrap();
-    world.change(&successor, regrant(&successor, Role::Viewer, AccountState::Active)).await;
-    assert_eq!(world.read(&successor).await.signed.grant.role, Role::Viewer);
+    world.change(&successor, regrant(Role::Viewer, AccountState::Active)).await;
+    assert_eq!(world.read(&successor).await.account.grant.role, Role::Viewer);
 }
 
 /// If two admins concurrently demote, disable, re-enrol or delete each other, one of them remains.
@@ -145,8 +134,7 @@ pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn ContractSt
         let mut commands = Vec::new();
         for (session, target) in [(&ones, &two), (&twos, &one)] {
             let change = takings(&world, target).into_iter().nth(round % 4).unwrap();
-            let version = world.read(target).await.signed.version;
-            commands.push(by(session, world.change_account(target, version, change)));
+            commands.push(by(session, world.change_account(target, change)));
         }
         let outcomes = race(commands.into_iter().map(|command| {
             let changing = world.running_by(command);
@@ -161,7 +149,7 @@ pub async fn admins_cannot_demote_each_other_concurrently(suite: &dyn ContractSt
         let list = world.accounts(Some(world.organization)).await;
         let left: Vec<_> = list.iter().filter(|account| account.grant.is_active_admin()).collect();
         assert_eq!(left.len(), 1);
-        let left = [one, two].into_iter().find(|holder| holder.signed.grant.account == left[0].grant.account).unwrap();
+        let left = [one, two].into_iter().find(|holder| holder.account.grant.account == left[0].grant.account).unwrap();
         world.change(&left, AccountChange::Delete).await;
     }
 }
@@ -173,9 +161,7 @@ pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn ContractStor
     for _ in 0..6 {
         let admin = world.holder(Role::Admin).await;
         let session = world.log_in(&admin).await;
-        let version = world.read(&admin).await.signed.version;
-        let resignation = regrant(&admin, Role::Viewer, AccountState::Active);
-        commands.push(by(&session, world.change_account(&admin, version, resignation)));
+        commands.push(by(&session, world.change_account(&admin, AccountChange::Role(Role::Viewer))));
     }
     let outcomes = race(commands.into_iter().map(|command| {
         let changing = world.running_by(command);
@@ -188,13 +174,8 @@ pub async fn concurrent_demotions_keep_one_active_admin(suite: &dyn ContractStor
 }
 
 /// Returns the changes that remove an admin.
-fn takings(world: &World<'_>, admin: &Holder) -> [Wanted; 4] {
-    [
-        regrant(admin, Role::Editor, AccountState::Active),
-        regrant(admin, Role::Admin, AccountState::Disabled),
-        world.re_enrolment(admin).0.into(),
-        AccountChange::Delete.into(),
-    ]
+fn takings(world: &World<'_>, admin: &Holder) -> [AccountChange; 4] {
+    [AccountChange::Role(Role::Editor), AccountChange::Disable, world.re_enrolment(admin).0, AccountChange::Delete]
 }
 
 fn by(session: &SessionPrincipal, command: By<ChangeAccount>) -> By<ChangeAccount> {
@@ -203,7 +184,7 @@ fn by(session: &SessionPrincipal, command: By<ChangeAccount>) -> By<ChangeAccoun
 
 fn keys(holder: &Holder) -> [AccountKey; 2] {
     [
-        by_address(&holder.signed.grant.email),
-        AccountKey::Id(holder.signed.grant.organization, holder.signed.grant.account),
+        by_address(&holder.account.grant.email),
+        AccountKey::Id(holder.account.grant.organization, holder.account.grant.account),
     ]
 }

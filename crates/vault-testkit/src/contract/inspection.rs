@@ -177,7 +177,7 @@ pub async fn entries_with_states_are_returned_by_subject(suite: &dyn ContractSto
 pub async fn existing_rows_are_those_of_their_kind_and_place(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let of = world.organization;
-    let account = world.holder(Role::Editor).await.signed.grant.account;
+    let account = world.holder(Role::Editor).await.account.grant.account;
     let (invitation, _) = world.invited(Role::Viewer).await;
     let credential = world.saved(&world.embedder()).await;
     let integration = world.integration().await;

@@ -4,18 +4,15 @@
 //! they are not among the cases of [`store_contract!`](crate::store_contract).
 
 use super::ContractStore;
-use super::account_change::regrant;
 use super::key::instance;
-use super::tools::{By, Settled as _, name, race};
-use super::world::{Holder, World};
+use super::tools::{Settled as _, name, race};
+use super::world::World;
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use vault_core::Refusal;
-use vault_core::account::CreateAccount;
-use vault_core::digest::{Digest, RowMac};
-use vault_core::id::{KeyId, OrganizationId, SeedId};
+use vault_core::account::AccountChange;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::integration::Overlap;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::login::OwnChange;
 use vault_core::operation::{
     Access, CountUnder, Failure, InstanceChange, Operation, ReplaceInstance, ReplacedInstance, Unit,
 };
@@ -23,7 +20,7 @@ use vault_core::organization::DeleteOrganization;
 use vault_core::port::{IdGenerator, InstancePart, InstanceRow, KeyedDigester, StoreError};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceRecord, KeyState, SealedPassword, SealedSeed};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState};
 use vault_core::time::Timestamp;
 
 /// Returns a value sealed under `key`.
@@ -42,28 +39,11 @@ fn blob_again(blob: &Blob, from: KeyId, to: KeyId) -> Blob {
 
 /// Returns the row resealed under `to`.
 pub(super) fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
-    let code = |code: &RowMac| {
-        let mut bytes = *code.code.as_bytes();
-        bytes[0] ^= 1;
-        if code.key == from { RowMac { key: to, code: Digest::from_bytes(bytes) } } else { *code }
-    };
     let blob = |blob: &Blob| blob_again(blob, from, to);
-    let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
     let mut created = row.clone();
     match &mut created {
         InstanceRow::Organization { keys, .. } => keys.fingerprint_wrapped = blob(&keys.fingerprint_wrapped),
         InstanceRow::OrganizationKey { wrapped, .. } => *wrapped = blob(wrapped),
-        InstanceRow::Account { code: of_row, password, seed: of_account, .. } => {
-            (*of_row, *password, *of_account) =
-                (code(of_row), SealedPassword { id: password.id, blob: blob(&password.blob) }, seed(of_account));
-        }
-        InstanceRow::PendingSeed { pending, .. } => {
-            (pending.seed, pending.digest) = (seed(&pending.seed), code(&pending.digest));
-        }
-        InstanceRow::Draft { draft, .. } => {
-            draft.password.blob = blob(&draft.password.blob);
-            (draft.seed, draft.digest) = (seed(&draft.seed), code(&draft.digest));
-        }
     }
     created
 }
@@ -96,20 +76,6 @@ impl World<'_> {
 
     async fn count_under(&self, term: KeyringEntry) -> i64 {
         self.operate(&Principal::Operator, CountUnder(term)).await.unwrap()
-    }
-
-    /// Returns an account with secrets under `key`.
-    fn sealed_account(&self, key: KeyId) -> (Holder, CreateAccount) {
-        let mut holder = self.new_holder(Role::Editor);
-        let id = SeedId::from_uuid(self.ids.random());
-        holder.password.blob = under(key, &format!("password {id}"));
-        holder.seed = SealedSeed { id: holder.seed.id, blob: under(key, &format!("seed {id}")) };
-        let By { payload, .. } = self.create_account(&holder);
-        (holder, payload)
-    }
-
-    async fn put_account(&self, payload: CreateAccount) -> Result<(), Refusal> {
-        self.operate(&Principal::Operator, payload).await.decided()
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> ReplacedInstance {
@@ -184,10 +150,6 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let session = world.log_in(&holder).await;
     let integration = world.integration().await;
     let (invitation, _) = world.invited(Role::Viewer).await;
-    world.put_account(world.sealed_account(old).1).await.unwrap();
-    let strange = KeyId::from_uuid(world.ids.random());
-    let created = world.put_account(world.sealed_account(strange).1).await;
-    assert_eq!(created, Err(Refusal::Contended), "it is no key of the deployment");
 
     let record = world.store.instance().await.unwrap().unwrap();
     let commands: Vec<_> = (0..8).map(|_| world.next_instance_key(&record)).collect();
@@ -200,27 +162,21 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let winners: Vec<_> =
         commands.iter().zip(&created).filter(|(_, created)| **created).map(|(command, _)| command).collect();
     assert_eq!(winners.len(), 1);
-    let new = winners[0].next.instance_key;
     assert_eq!(world.store.instance().await.unwrap().as_ref(), Some(&winners[0].next));
     let again = world.replace_instance(world.next_instance_key(&record)).await;
     assert_eq!(again, ReplacedInstance::Changed, "it is replaced already");
 
-    // Neither sealed nor signed values are accepted.
     let contended = Err(Refusal::Contended);
-    assert_eq!(world.put_account(world.sealed_account(old).1).await, contended);
-    assert_eq!(world.put_account(world.sealed_account(new).1).await, contended, "the loaded key is the old one");
-    let change =
-        world.change_account(&holder, holder.signed.version, regrant(&holder, Role::Admin, holder.signed.grant.state));
+    assert_eq!(world.run(world.create_account(&world.new_holder(Role::Viewer))).await.decided(), contended);
+    let change = world.change_account(&holder, AccountChange::Disable);
     assert_eq!(world.run(change).await.decided().map(drop), contended);
     let (other, _) = world.invitation(Role::Viewer);
     assert_eq!(world.invites(world.invite(&Principal::Operator, &other)).await, contended);
-    let mut draft = world.write_draft(&invitation);
-    draft.draft.password.blob = under(old, "password");
+    let draft = world.write_draft(&invitation);
     assert_eq!(world.operate(&Principal::Operator, draft).await.decided().map(drop), contended);
-    let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "seed") };
-    let proof = world.prove(&holder, &session, world.fresh_step(), OwnChange::PendingSeed(seed));
-    let concluded = world.operate(&proof.by, proof.attempt).await.decided();
-    assert_eq!(concluded, Err(Refusal::Contended), "nothing is spent");
+    let codes = world.own_codes(Vec::new());
+    let proof = world.prove(&holder, &session, world.fresh_step(), codes);
+    assert_eq!(world.operate(&proof.by, proof.attempt).await.decided().map(drop), contended, "nothing is spent");
     let rotation = world.change_integration(integration.stored.id, world.rotation(Overlap::DEFAULT));
     assert_eq!(world.operate(&Principal::Operator, rotation).await.decided(), Err(Refusal::Contended));
     let mut organization = world.create_organization(
@@ -234,7 +190,7 @@ pub async fn replaced_instance_key_protects_no_new_row(suite: &dyn ContractStore
     let mut key = world.replace_key(world.key);
     key.next.wrapped = under(old, "key");
     assert!(is_contended(world.store.replace_organization_key(key).await));
-    // Values signed before still work: a login neither seals nor signs.
+    // A login seals nothing.
     world.log_in(&holder).await;
 }
 
@@ -252,26 +208,14 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     organization.keys.keys[0].wrapped = under(old, "key");
     let other = DeleteOrganization(organization.organization.id);
     world.operate(&Principal::Operator, organization).await.unwrap();
-    let mut holders = Vec::new();
-    for _ in 0..5 {
-        let (holder, payload) = world.sealed_account(old);
-        world.put_account(payload).await.unwrap();
-        holders.push(holder);
-    }
-    let session = world.log_in(&holders[0]).await;
-    let seed = SealedSeed { id: SeedId::from_uuid(world.ids.random()), blob: under(old, "pending seed") };
-    world.proven(&holders[0], &session, OwnChange::PendingSeed(seed)).await;
+    let holder = world.holder(Role::Editor).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
-    let mut draft = world.write_draft(&invitation);
-    draft.draft.password.blob = under(old, "drafted password");
-    draft.draft.seed.blob = under(old, "drafted seed");
-    assert!(world.writes(draft).await);
-    let expected = [1, 1, 5, 1, 1];
+    let expected = [1, 1];
     let under_old = term(KeyPurpose::Instance, old, world.now());
 
     let new = world.replace_instance_key().await;
-    // With the documents of both organizations and the invitation.
-    let mut left: i64 = 3 + expected.iter().sum::<i64>();
+    // With the documents of both organizations, the account with its secrets, and the invitation.
+    let mut left: i64 = 5 + expected.iter().sum::<i64>();
     assert_eq!(world.count_under(under_old).await, left);
     assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::InUse);
     for (part, count) in InstancePart::all().zip(expected) {
@@ -283,10 +227,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         assert_eq!(world.destroy_instance_key(old).await, ReplacedInstance::InUse, "{part:?}");
     }
     // Nothing else in a row has changed.
-    for holder in &holders {
-        let read = world.read(holder).await;
-        assert_eq!((&read.signed, read.digest.key), (&holder.signed, new));
-    }
+    assert_eq!(world.read(&holder).await.account, holder.account);
     assert_eq!(*world.open(&invitation).await.unwrap().invitation, invitation);
 
     world.delete_organization().await;

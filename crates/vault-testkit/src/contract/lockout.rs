@@ -3,14 +3,13 @@
 use super::ContractStore;
 use super::tools::{address, is_unknown_account, race};
 use super::world::{Holder, World};
-use crate::crypto::FakeDigester;
 use vault_core::account::{AccountChange, AccountState};
 use vault_core::audit::{Actor, AuditAction};
 use vault_core::digest::Digest;
 use vault_core::lockout::{
     CLOSING_ATTEMPTS, FIRST_WAIT_SECONDS, FREE_ATTEMPTS, KNOWN_NETWORKS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
 };
-use vault_core::login::{FinishDecoy, NetworkIsKnown, Reservation, ReserveAttempt};
+use vault_core::login::{FinishAttempt, NetworkIsKnown, Reservation, ReserveAttempt, VerifiedFactors};
 use vault_core::organization::OrganizationState;
 use vault_core::port::IdGenerator;
 use vault_core::principal::Principal;
@@ -22,18 +21,17 @@ pub async fn reservation_contains_login_facts(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let Reservation::Account(reserved) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!(reserved.signed, holder.signed);
-    assert_eq!(reserved.digest, holder.signed.digest(&FakeDigester::default()));
-    assert_eq!((&reserved.password, &reserved.seed), (&holder.password, &holder.seed));
+    assert_eq!(reserved.account, holder.account);
+    assert_eq!(reserved.secrets.as_ref(), Some(&holder.secrets));
 
-    let disabled = super::account_change::regrant(&holder, Role::Viewer, AccountState::Disabled);
+    let disabled = super::account_change::regrant(Role::Viewer, AccountState::Disabled);
     world.change(&holder, disabled).await;
     let is_disabled = async || {
         let reservation = world.reserve(&holder, world.network()).await;
-        matches!(reservation, Reservation::Disabled(_, account) if account == holder.signed.grant.account)
+        matches!(reservation, Reservation::Disabled(_, account) if account == holder.account.grant.account)
     };
     assert!(is_disabled().await);
-    let enabled = super::account_change::regrant(&holder, Role::Viewer, AccountState::Active);
+    let enabled = super::account_change::regrant(Role::Viewer, AccountState::Active);
     world.change(&holder, enabled).await;
     world.set_state(OrganizationState::Disabled).await;
     for _ in 0..2 * FREE_ATTEMPTS {
@@ -57,7 +55,7 @@ pub async fn lockout_doubles_after_five_attempts(suite: &dyn ContractStore) {
     for _ in 0..7 {
         for _ in 0..3 {
             let reservation = world.reserve(&holder, network).await;
-            let account = holder.signed.grant.account;
+            let account = holder.account.grant.account;
             assert!(matches!(reservation, Reservation::Throttled(_, named) if named == account));
         }
         world.clock.advance_millis(wait * 1000 - 1);
@@ -81,28 +79,26 @@ pub async fn clock_moved_back_ends_no_lockout(suite: &dyn ContractStore) {
 pub async fn parallel_attempts_gain_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Viewer).await;
-    let attempts = (0..50).map(|_| world.attempt(&holder.signed.grant.email, world.network())).collect();
+    let attempts = (0..50).map(|_| world.attempt(&holder.account.grant.email, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Throttled(..))), 45);
 }
 
-/// Attempts on an unknown address are never delayed or locked out, however many there are, also under concurrency. An
-/// account with the same decoy is not affected.
+/// Attempts on an unknown address are never delayed or locked out, however many there are, also under concurrency.
 pub async fn unknown_addresses_are_never_locked_out(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
         assert!(is_unknown_account(&world.reserve_attempt(attempt.clone()).await));
-        let decoy = FinishDecoy { decoy: attempt.decoy, recovery_code: None, actor: Actor::Unknown };
-        world.operate(&Principal::Operator, decoy).await.unwrap();
+        let presented = VerifiedFactors::WrongPassword { recovery_code: None };
+        let (network, actor) = (attempt.network, Actor::Unknown);
+        let refused = FinishAttempt { reserved: None, attempts: 0, presented, network, actor };
+        world.operate(&Principal::Operator, refused).await.unwrap();
     }
     let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
     assert_eq!(count(&reservations, is_unknown_account), 50);
-    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on a decoy are not recorded");
-    let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(&holder.signed.grant.email, world.network()) };
-    assert!(matches!(world.reserve_attempt(attempt).await, Reservation::Account(_)));
+    assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "attempts on no account are not recorded here");
 }
 
 /// A network counts as known to all accounts for exactly 90 days after any account has logged in from it.
@@ -129,8 +125,8 @@ pub async fn account_deleted_during_attempts_is_unknown(suite: &dyn ContractStor
     let world = World::new(suite).await;
     for _ in 0..8 {
         let holder = world.holder(Role::Viewer).await;
-        let deletion = world.change_account(&holder, holder.signed.version, AccountChange::Delete);
-        let attempts: Vec<_> = (0..4).map(|_| world.attempt(&holder.signed.grant.email, world.network())).collect();
+        let deletion = world.change_account(&holder, AccountChange::Delete);
+        let attempts: Vec<_> = (0..4).map(|_| world.attempt(&holder.account.grant.email, world.network())).collect();
         let contenders = attempts.into_iter().map(Some).chain([None]).map(|attempt| {
             let deletion = world.running_by(deletion.clone());
             let reserving = attempt.map(|attempt| world.running(&world.store, Principal::Operator, attempt));
@@ -290,7 +286,7 @@ pub async fn parallel_attempts_from_known_network_gain_nothing(suite: &dyn Contr
     let holder = world.holder(Role::Viewer).await;
     let home = world.network();
     world.log_in_from(&holder, home).await;
-    let reservations = race_attempts(&world, vec![world.attempt(&holder.signed.grant.email, home); 32]).await;
+    let reservations = race_attempts(&world, vec![world.attempt(&holder.account.grant.email, home); 32]).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
 }
 

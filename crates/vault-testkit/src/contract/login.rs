@@ -4,7 +4,7 @@ use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{Conclusion, principal_of, proof_of, race};
 use super::world::{Holder, Wanted, World};
-use vault_core::account::{AccountChange, AccountState};
+use vault_core::account::{AccountChange, AccountSecrets, AccountState};
 use vault_core::audit::AuditAction;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FORGIVEN_SECONDS, WRONG_PASSCODES};
 use vault_core::login::{AttemptOutcome, Reservation, VerifiedFactors};
@@ -57,7 +57,7 @@ pub async fn earlier_step_is_refused(suite: &dyn ContractStore) {
     for spent in [step, TimeStep(step.0 - 1), TimeStep(step.0 - 1_000)] {
         refused(&world, at(spent), AttemptOutcome::Refused(LoginRefusal::ReusedPasscode)).await;
     }
-    assert_eq!(world.read(&holder).await.signed, before.signed);
+    assert_eq!(world.read(&holder).await.account, before.account);
     completes(&world, at(TimeStep(step.0 + 1))).await;
 }
 
@@ -89,8 +89,8 @@ pub async fn login_fails_after_concurrent_account_change(suite: &dyn ContractSto
     let world = World::new(suite).await;
     type Change = fn(&World<'_>, &Holder) -> Wanted;
     let changes: [Change; 4] = [
-        |_, holder| regrant(holder, Role::Admin, AccountState::Active),
-        |_, holder| regrant(holder, Role::Viewer, AccountState::Disabled),
+        |_, _| AccountChange::Role(Role::Admin).into(),
+        |_, _| AccountChange::Disable.into(),
         |world, holder| world.re_enrolment(holder).0.into(),
         |_, _| AccountChange::Delete.into(),
     ];
@@ -101,11 +101,11 @@ pub async fn login_fails_after_concurrent_account_change(suite: &dyn ContractSto
         world.change(&holder, change.clone()).await;
         refused(&world, command, AttemptOutcome::Refused(LoginRefusal::Overtaken)).await;
 
-        if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
+        if matches!(change.0[..], [AccountChange::ReEnrol(_) | AccountChange::Delete]) {
             continue;
         }
         // With the new values, the same passcode is accepted.
-        world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
+        world.change(&holder, regrant(Role::Viewer, AccountState::Active)).await;
         let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
         let holder = holder.as_reserved(&facts);
         completes(&world, login_by_code(&world, &holder)).await;
@@ -134,13 +134,13 @@ pub async fn rehash_is_no_password_change(suite: &dyn ContractStore) {
     let other_login =
         world.complete_login(&holder, world.network(), PasscodeProof::RecoveryCode(holder.recovery_codes[0]));
     let mut command = world.complete_login(&holder, world.network(), world.fresh_step());
-    let mut rehashed = world.password();
-    rehashed.id = holder.password.id;
+    let rehashed = world.secrets().password;
     proof_of(&mut command).rehashed = Some(rehashed.clone());
     let session = completes(&world, command).await;
 
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!((&facts.password, &facts.signed), (&rehashed, &holder.signed));
+    assert_eq!(facts.secrets, Some(AccountSecrets { password: rehashed, ..holder.secrets.clone() }));
+    assert_eq!(facts.account, holder.account);
     completes(&world, other_login).await;
     assert_eq!(world.acts(&session).await, Ok(()));
 }
@@ -151,10 +151,10 @@ pub async fn refused_login_stores_no_verifier(suite: &dyn ContractStore) {
     let holder = world.holder(Role::Viewer).await;
     let unknown = PasscodeProof::RecoveryCode(world.recovery_code());
     let mut command = world.complete_login(&holder, world.network(), unknown);
-    proof_of(&mut command).rehashed = Some(world.password());
+    proof_of(&mut command).rehashed = Some(world.secrets().password);
     refused(&world, command, AttemptOutcome::Refused(LoginRefusal::WrongPasscode)).await;
     let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
-    assert_eq!(facts.password, holder.password);
+    assert_eq!(facts.secrets, Some(holder.secrets));
 }
 
 /// Twenty wrong passcodes within a week, regardless of successes in between, disable time steps but not recovery codes,

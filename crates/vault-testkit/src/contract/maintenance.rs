@@ -116,7 +116,7 @@ pub async fn expired_rows_are_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(matches!(world.reserve(&holder, home).await, Reservation::Throttled { .. }), "others still wait");
 
     assert_eq!(world.listed(&principal).await.len(), MANY + 2);
-    assert_eq!(world.read(&holder).await.signed, holder.signed);
+    assert_eq!(world.read(&holder).await.account, holder.account);
     assert!(world.audit_length().await > entries, "the audit is not deleted");
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 2);
 }
@@ -288,7 +288,7 @@ pub async fn deleted_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
     world.clock.advance_seconds(INVITATION_SECONDS);
     while world.store.delete_expired(Expired::Invitations, world.now()).await.unwrap() == EXPIRED_SLICE {}
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
-    assert!(world.read(&holder).await.signed.awaits_enrolment());
+    assert_eq!(world.read(&holder).await.account.secrets, None);
     assert!(matches!(world.reserve(&holder, world.network()).await, Reservation::Disabled(..)));
     let invitation = world.re_enrolling(&holder).await;
     world.re_enrolled(&invitation).await;

@@ -2,12 +2,12 @@
 
 use super::Store;
 use super::tools::{By, Conclusion, Settled as _, by_address, principal_of, proof_of};
-use super::world::{Holder, World};
+use super::world::{Holder, ReadAccount, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::account::{
-    Account, AccountChange, AccountKey, AccountRights, AccountState, FindAccount, FoundAccount, ListAccounts,
-    ListedAccount, OwnAccount, ReadOwnAccount, SignedAccount,
+    AccountChange, AccountKey, AccountRights, AccountSecrets, AccountState, FindAccount, FoundAccount, ListAccounts,
+    ListedAccount, OwnAccount, ReadOwnAccount,
 };
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -37,12 +37,12 @@ impl World<'_> {
     }
 
     /// Returns the account with this address, as an operator finds it.
-    pub(super) async fn account(&self, address: &EmailAddress) -> Option<Account> {
+    pub(super) async fn account(&self, address: &EmailAddress) -> Option<ListedAccount> {
         self.account_in(&self.store, address).await
     }
 
     /// Returns the account with this address in a store, as an operator finds it.
-    pub(super) async fn account_in(&self, store: &Arc<dyn Store>, address: &EmailAddress) -> Option<Account> {
+    pub(super) async fn account_in(&self, store: &Arc<dyn Store>, address: &EmailAddress) -> Option<ListedAccount> {
         let By { principal, payload } = self.look_for(Principal::Operator, by_address(address));
         match self.operate_on(store, &principal, payload).await.unwrap()? {
             FoundAccount::Account(account) => Some(*account),
@@ -99,18 +99,9 @@ impl World<'_> {
 
     pub(super) fn write_draft(&self, invitation: &Invitation) -> WriteDraft {
         let AccountRights { organization, account, .. } = invitation.grant;
-        WriteDraft {
-            organization,
-            account,
-            code: invitation.code,
-            draft: EnrolmentDraft::sign(
-                (organization, account),
-                self.password(),
-                self.seed(),
-                (0..10).map(|_| self.recovery_code()).collect(),
-                &FakeDigester::default(),
-            ),
-        }
+        let recovery_codes = (0..10).map(|_| self.recovery_code()).collect();
+        let draft = EnrolmentDraft { secrets: self.secrets(), recovery_codes };
+        WriteDraft { organization, account, code: invitation.code, draft }
     }
 
     /// Writes a draft and returns its content.
@@ -131,19 +122,10 @@ impl World<'_> {
     }
 
     pub(super) fn confirm_enrolment(&self, open: &OpenInvitation, step: TimeStep) -> ConfirmEnrolment {
-        let invitation = &open.invitation;
-        let EnrolmentDraft { password, seed, digest: draft, .. } = open.draft.as_ref().expect("there is a draft");
-        let current = open.account.as_ref().map(|(current, _)| current);
-        let new = || SignedAccount::new(invitation.enrolled(), password.id, seed.id);
-        let signed = current.map_or_else(new, |current| current.re_enrolled(password.id, seed.id));
-        ConfirmEnrolment {
-            account_version: current.map(|current| current.version),
-            code: invitation.code,
-            version: invitation.version(),
-            draft: *draft,
-            step,
-            signed,
-        }
+        let AccountRights { organization, account, .. } = open.invitation.grant;
+        let (re_enrols, code) = (open.invitation.re_enrols(), open.invitation.code);
+        let secrets = open.draft.as_ref().expect("there is a draft").secrets.id;
+        ConfirmEnrolment { organization, account, re_enrols, code, secrets, step }
     }
 
     /// Confirms an enrolment. Returns `true` if the account was created.
@@ -153,8 +135,8 @@ impl World<'_> {
 
     /// Returns the change that requires the user to enrol again, and the invitation to it.
     pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
-        let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
-        let grant = AccountRights { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
+        let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.account.grant.role);
+        let grant = AccountRights { state: AccountState::ReEnrolling, ..holder.account.grant.clone() };
         let invitation = Invitation { grant, invited_by: None, code, created_at, expires_at };
         (AccountChange::ReEnrol(code), invitation)
     }
@@ -171,11 +153,10 @@ impl World<'_> {
         let draft = self.drafted(invitation).await;
         let open = self.open(invitation).await.expect("it is open");
         let PasscodeProof::Step(step) = self.fresh_step() else { panic!("a step") };
-        let command = self.confirm_enrolment(&open, step);
-        let signed = command.signed.clone();
-        assert!(self.confirms(command).await);
-        let EnrolmentDraft { password, seed, recovery_codes, .. } = draft;
-        Holder { signed, password, seed, recovery_codes }
+        assert!(self.confirms(self.confirm_enrolment(&open, step)).await);
+        let account = ReadAccount((invitation.grant.organization, invitation.grant.account));
+        let account = self.operate(&Principal::Operator, account).await.unwrap().expect("it is enrolled");
+        Holder { account, secrets: draft.secrets, recovery_codes: draft.recovery_codes }
     }
 
     pub(super) fn change_invitation(
@@ -193,7 +174,8 @@ impl World<'_> {
 
     /// Returns a replacement of the user's recovery codes.
     pub(super) fn own_codes(&self, codes: Vec<Digest>) -> OwnChange {
-        OwnChange::RecoveryCodes { seed: self.seed(), codes }
+        let AccountSecrets { id, seed, .. } = self.secrets();
+        OwnChange::RecoveryCodes { id, seed, codes }
     }
 
     /// Returns a change of the user's own account, authenticated by `passcode`.
@@ -253,7 +235,7 @@ impl World<'_> {
         if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {
             session.expires_at = self.now().plus_seconds(seconds);
         }
-        let version = self.read(holder).await.signed.version;
+        let version = self.read(holder).await.account.sessions.since;
         let principal = SessionPrincipal { version, ..principal_of(&command) };
         assert_eq!(self.conclude(command).await, AttemptOutcome::Completed);
         principal

@@ -5,7 +5,7 @@ use super::commands::{VaultCommand, vault_command};
 use super::credential::position;
 use super::model_activators::{Activators, Pair};
 use super::tools::{By, Conclusion, address, evaluated, is_unknown_account, namespace, principal_of, with};
-use super::world::{Holder, Wanted, World};
+use super::world::{Holder, ReadAccount, Wanted, World};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
 use crate::commands::CredentialCommands as _;
@@ -127,7 +127,7 @@ impl<'a> History<'a> {
             VaultCommand::Pass(millis) => self.world.clock.advance_millis(millis),
             VaultCommand::Reserve(account, network) => {
                 let network = *pick(&self.networks, network);
-                let attempt = self.world.attempt(&self.holder(account).signed.grant.email, network);
+                let attempt = self.world.attempt(&self.holder(account).account.grant.email, network);
                 self.reserve(attempt).await?;
             }
             VaultCommand::ReserveUnknown => {
@@ -158,7 +158,7 @@ impl<'a> History<'a> {
             }
             VaultCommand::Grant(account, role, active) => {
                 let state = if active { AccountState::Active } else { AccountState::Disabled };
-                self.change(account, regrant(self.holder(account), role, state)).await?;
+                self.change(account, regrant(role, state)).await?;
             }
             VaultCommand::ReEnrol(account, confirmed) => self.re_enrol(account, confirmed).await?,
             VaultCommand::Unlock(account) => self.change(account, AccountChange::Unlock).await?,
@@ -214,16 +214,20 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Changes an account with the version that both stores have.
     async fn change(&mut self, account: usize, wanted: impl Into<Wanted>) -> Result<(), Difference> {
-        let index = account % self.holders.len();
-        let holder = self.holders[index].clone();
-        let By { principal, payload } = self.world.change_account(&holder, holder.signed.version, wanted);
-        let after = payload.after.clone();
-        if self.pair().both(&principal, payload).await?.is_none() {
-            return Err("the account is not as it was left".to_owned());
+        for change in wanted.into().0 {
+            let By { principal, payload } = self.world.change_account(self.holder(account), change);
+            self.pair().both(&principal, payload).await?.ok_or("an operator changes any account")?;
         }
-        self.holders[index].signed = after;
+        self.refresh(account).await
+    }
+
+    /// Reads an account in both stores.
+    async fn refresh(&mut self, account: usize) -> Result<(), Difference> {
+        let read = ReadAccount(self.holder(account).account.place());
+        let read = self.pair().both(&Principal::Operator, read).await?.flatten();
+        let index = account % self.holders.len();
+        self.holders[index].account = read.ok_or("no account is deleted")?;
         Ok(())
     }
 
@@ -233,18 +237,17 @@ impl<'a> History<'a> {
         self.change(account, change).await?;
         let draft = self.world.write_draft(&invitation);
         let holder = account % self.holders.len();
-        let EnrolmentDraft { password, seed, recovery_codes, .. } = draft.draft.clone();
+        let EnrolmentDraft { secrets, recovery_codes } = draft.draft.clone();
         if !confirmed || self.pair().both(&Principal::Operator, draft).await? != Some(true) {
             return Ok(());
         }
         let PasscodeProof::Step(step) = self.world.fresh_step() else { return Err("no step".to_owned()) };
         let open = self.world.open(&invitation).await.ok_or("a draft without an invitation")?;
         let confirmation = self.world.confirm_enrolment(&open, step);
-        let signed = confirmation.signed.clone();
         self.pair().both(&Principal::Operator, confirmation).await?.ok_or("an open invitation is not confirmed")?;
         let holder = &mut self.holders[holder];
-        *holder = Holder { signed, password, seed, recovery_codes };
-        Ok(())
+        *holder = Holder { secrets, recovery_codes, ..holder.clone() };
+        self.refresh(account).await
     }
 
     async fn reserve(&self, attempt: ReserveAttempt) -> Result<(), Difference> {
@@ -294,8 +297,8 @@ impl<'a> History<'a> {
         same(Ok(actual), Ok(expected))?;
         for holder in &self.holders {
             let actual = self.world.read(holder).await;
-            let expected = self.world.account_in(&self.model, &holder.signed.grant.email).await.unwrap();
-            same(Ok(actual), Ok(expected))?;
+            let expected = self.world.account_in(&self.model, &holder.account.grant.email).await.unwrap();
+            same(Ok(actual.listed), Ok(expected))?;
         }
         self.activators.compare_rest(self.pair()).await
     }

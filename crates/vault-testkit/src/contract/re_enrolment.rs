@@ -4,8 +4,8 @@ use super::ContractStore;
 use super::account_change::regrant;
 use super::tools::{By, Settled as _, by_address, principal_of, race};
 use super::world::{Holder, World};
-use crate::crypto::FakeDigester;
-use vault_core::account::{Account, AccountChange, AccountState, FoundAccount, ListedAccount};
+use vault_core::Refusal;
+use vault_core::account::{AccountChange, AccountSecrets, AccountState, FoundAccount};
 use vault_core::audit::AuditAction;
 use vault_core::invitation::{ConfirmEnrolment, INVITATION_SECONDS};
 use vault_core::login::{AttemptOutcome, Reservation};
@@ -14,7 +14,6 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::LoginRefusal;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::{ErrorKind, Refusal};
 
 /// Re-enrolment invalidates all secrets of the user. ID, address, role and login records remain, and the account is
 /// listed once. Its address remains in use.
@@ -28,27 +27,24 @@ pub async fn re_enrolling_account_cannot_log_in(suite: &dyn ContractStore) {
     let invitation = world.re_enrolling(&holder).await;
 
     let account = world.read(&holder).await;
-    let signed = before.signed.without_secrets();
-    assert_eq!(signed.grant.state, AccountState::ReEnrolling);
-    let enrolment_until = Some(world.now().plus_seconds(INVITATION_SECONDS));
-    assert_eq!(account, Account { digest: signed.digest(&FakeDigester::default()), signed, enrolment_until, ..before });
-    let listed = std::slice::from_ref(&account).iter().map(Account::listed).collect::<Vec<ListedAccount>>();
-    assert_eq!(listed[0].invitation_expires_at, enrolment_until);
-    assert_eq!(world.accounts(Some(world.organization)).await, listed);
-    let found = Some(FoundAccount::Account(Box::new(account)));
-    assert_eq!(world.find(Principal::Operator, by_address(&holder.signed.grant.email)).await, found);
+    let after = before.account.without_secrets(world.now());
+    assert_eq!(after.grant.state, AccountState::ReEnrolling);
+    assert_eq!((&account.account, &account.logins), (&after, &before.logins));
+    assert_eq!(account.listed.invitation_expires_at, Some(world.now().plus_seconds(INVITATION_SECONDS)));
+    assert_eq!(world.accounts(Some(world.organization)).await, std::slice::from_ref(&account.listed));
+    let found = Some(FoundAccount::Account(Box::new(account.listed)));
+    assert_eq!(world.find(Principal::Operator, by_address(&holder.account.grant.email)).await, found);
 
-    let (organization, account) = (world.organization, holder.signed.grant.account);
+    let (organization, account) = (world.organization, holder.account.grant.account);
     let closed = Reservation::Disabled(organization, account);
     assert_eq!(format!("{:?}", world.reserve(&holder, world.network()).await), format!("{closed:?}"));
     assert_eq!(world.conclude(login).await, AttemptOutcome::Refused(LoginRefusal::Overtaken));
-    let again = world.invitation_for(&holder.signed.grant.email, Role::Admin);
+    let again = world.invitation_for(&holder.account.grant.email, Role::Admin);
     assert_eq!(world.invites(world.invite(&Principal::Operator, &again)).await, Err(Refusal::AddressInUse));
 
     let open = world.open(&invitation).await.expect("it is open");
     assert_eq!(*open.invitation, invitation);
-    let current = world.read(&holder).await;
-    assert_eq!((open.account, open.draft), (Some((current.signed, current.digest)), None));
+    assert_eq!(open.draft, None);
     assert_eq!(world.audited(AuditAction::AccountReEnrolled).await, 1);
 }
 
@@ -68,22 +64,21 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn ContractStore) 
     let open = world.open(&invitation).await.unwrap();
     let PasscodeProof::Step(step) = world.fresh_step() else { panic!("a step") };
     assert!(world.confirms(world.confirm_enrolment(&open, step)).await);
+    let AccountSecrets { id, .. } = draft.secrets;
     let enrolled = Holder {
-        signed: before.signed.without_secrets().re_enrolled(draft.password.id, draft.seed.id),
-        password: draft.password,
-        seed: draft.seed,
+        account: before.account.without_secrets(world.now()).re_enrolled(id, world.now()),
+        secrets: draft.secrets,
         recovery_codes: draft.recovery_codes,
     };
 
     let account = world.read(&holder).await;
-    assert_eq!(account.signed, enrolled.signed);
-    assert_eq!(account.signed.grant, before.signed.grant);
-    assert!(account.mac_is_valid(&FakeDigester::default()));
-    assert_eq!((account.created_at, account.enrolment_until), (before.created_at, None));
+    assert_eq!(account.account, enrolled.account);
+    assert_eq!(account.account.grant, before.account.grant);
+    assert_eq!(account.listed.invitation_expires_at, None);
     assert_eq!(account.logins.last_login_at, before.logins.last_login_at);
     assert!(!account.logins.is_locked());
     assert_eq!(account.logins.wrong_passcodes, 0);
-    assert_eq!(world.accounts(Some(world.organization)).await, [account.listed()]);
+    assert_eq!(world.accounts(Some(world.organization)).await, [account.listed]);
     assert!(world.open(&invitation).await.is_none());
     assert!(!world.writes(world.write_draft(&invitation)).await);
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep(step.0 + 1))).await);
@@ -92,7 +87,7 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn ContractStore) 
         Reservation::Account(facts) => *facts,
         other => panic!("it is active: {other:?}"),
     };
-    assert_eq!((&facts.password, &facts.seed), (&enrolled.password, &enrolled.seed));
+    assert_eq!(facts.secrets.as_ref(), Some(&enrolled.secrets));
     let conclude =
         async |holder: &Holder, proof| world.conclude(world.complete_login(holder, world.network(), proof)).await;
     let overtaken = AttemptOutcome::Refused(LoginRefusal::Overtaken);
@@ -106,7 +101,7 @@ pub async fn re_enrolled_account_keeps_role_and_data(suite: &dyn ContractStore) 
     assert_eq!(conclude(&enrolled, by_code).await, AttemptOutcome::Completed);
     let session = world.log_in(&enrolled).await;
     let own = world.own_account(&session).await;
-    assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 9));
+    assert_eq!((own.account.passcode_enrolled_at, own.recovery_codes_left), (world.now(), 9));
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
@@ -140,8 +135,8 @@ pub async fn expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
         assert!(!world.writes(world.write_draft(&invitation)).await);
         assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
         let account = world.read(&holder).await;
-        assert!(account.signed.awaits_enrolment());
-        assert_eq!((account.signed.grant.state, account.enrolment_until), (AccountState::ReEnrolling, None));
+        assert_eq!((account.account.secrets, account.account.grant.state), (None, AccountState::ReEnrolling));
+        assert_eq!(account.listed.invitation_expires_at, None);
         let reservation = world.reserve(&holder, world.network()).await;
         assert!(matches!(reservation, Reservation::Disabled(..)), "{reservation:?}");
     }
@@ -149,25 +144,21 @@ pub async fn expired_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
     world.re_enrolled(&invitation).await;
 }
 
-/// Role and state are those of the account at confirmation, not at the request: a confirmation based on other values
-/// changes nothing.
+/// Role and state are those of the account at confirmation, not at the request.
 pub async fn role_and_state_at_confirmation_apply(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for state in [AccountState::ReEnrolling, AccountState::Disabled] {
         let holder = world.holder(Role::Admin).await;
         let invitation = world.re_enrolling(&holder).await;
         world.drafted(&invitation).await;
-        let stale = world.open(&invitation).await.unwrap();
-        world.change(&holder, regrant(&holder, Role::Viewer, state)).await;
-        assert!(!world.confirms(world.confirm_enrolment(&stale, TimeStep::at(world.now()))).await);
-        assert!(world.read(&holder).await.signed.awaits_enrolment());
-
-        let enrolled = world.re_enrolled(&invitation).await;
-        let grant = world.read(&holder).await.signed.grant;
+        let open = world.open(&invitation).await.unwrap();
+        world.change(&holder, regrant(Role::Viewer, state)).await;
+        assert!(world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
+        let grant = world.read(&holder).await.account.grant;
         let active = state == AccountState::ReEnrolling;
         let expected = if active { AccountState::Active } else { AccountState::Disabled };
         assert_eq!((grant.role, grant.state), (Role::Viewer, expected));
-        let reservation = world.reserve(&enrolled, world.network()).await;
+        let reservation = world.reserve(&holder, world.network()).await;
         assert_eq!(matches!(reservation, Reservation::Account(_)), active, "{reservation:?}");
     }
 }
@@ -183,11 +174,11 @@ pub async fn deleted_account_is_not_re_enrolled(suite: &dyn ContractStore) {
     assert!(world.open(&invitation).await.is_none());
     let confirmation = || world.confirm_enrolment(&open, TimeStep::at(world.now()));
     assert!(!world.confirms(confirmation()).await);
-    let as_new = ConfirmEnrolment { account_version: None, ..confirmation() };
+    let as_new = ConfirmEnrolment { re_enrols: false, ..confirmation() };
     assert!(!world.confirms(as_new).await);
-    assert_eq!(world.account(&holder.signed.grant.email).await, None);
+    assert_eq!(world.account(&holder.account.grant.email).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
-    let again = world.new_holder(Role::Viewer).at(&holder.signed.grant.email);
+    let again = world.new_holder(Role::Viewer).at(&holder.account.grant.email);
     assert_eq!(world.run(world.create_account(&again)).await.decided(), Ok(()));
 }
 
@@ -197,15 +188,15 @@ pub async fn confirmation_creates_or_re_enrols_by_invitation(suite: &dyn Contrac
     let holder = world.holder(Role::Viewer).await;
     let re_enrolment = world.re_enrolling(&holder).await;
     let (invitation, _) = world.invited(Role::Admin).await;
-    let version = world.read(&holder).await.signed.version;
+    let before = world.read(&holder).await;
     let step = TimeStep::at(world.now());
-    for (invitation, account_version) in [(&re_enrolment, None), (&invitation, Some(version)), (&invitation, Some(1))] {
+    for (invitation, re_enrols) in [(&re_enrolment, false), (&invitation, true)] {
         world.drafted(invitation).await;
         let open = world.open(invitation).await.unwrap();
-        let command = ConfirmEnrolment { account_version, ..world.confirm_enrolment(&open, step) };
-        assert_eq!(world.operate(&Principal::Operator, command).await.decided(), Err(Refusal::Contended));
+        let command = ConfirmEnrolment { re_enrols, ..world.confirm_enrolment(&open, step) };
+        assert_eq!(world.operate(&Principal::Operator, command).await.decided(), Err(Refusal::InvalidEnrolment));
     }
-    assert_eq!(world.read(&holder).await.signed.version, version);
+    assert_eq!(world.read(&holder).await, before);
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 0);
 }
 
@@ -233,13 +224,13 @@ pub async fn session_re_enrols_only_in_its_organization(suite: &dyn ContractStor
     let by = |command| By { principal: Principal::Session(session.clone()), ..command };
     let (before, entries) = (other.read(&stranger).await, other.audit_length().await);
     let (change, foreign) = other.re_enrolment(&stranger);
-    let command = by(other.change_account(&stranger, stranger.signed.version, change));
+    let command = by(other.change_account(&stranger, change));
     assert_eq!(other.run(command).await.decided().map(drop), Err(Refusal::NotFound));
     assert!(other.open(&foreign).await.is_none());
     assert_eq!((other.read(&stranger).await, other.audit_length().await), (before, entries));
 
     let (change, invitation) = world.re_enrolment(&colleague);
-    let command = by(world.change_account(&colleague, colleague.signed.version, change));
+    let command = by(world.change_account(&colleague, change));
     assert_eq!(world.run(command).await.decided().map(drop), Ok(()));
     assert!(world.open(&invitation).await.is_some());
     let own = world.list_accounts(Principal::Session(session.clone()), Scope::One(world.organization));
@@ -257,7 +248,7 @@ pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn ContractSto
         world.holder(Role::Admin).await,
     ];
     let (editor, stranger) = (world.holder(Role::Editor).await, other.holder(Role::Admin).await);
-    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Disabled)).await;
+    world.change(&disabled, regrant(Role::Admin, AccountState::Disabled)).await;
     let third = world.holder(Role::Viewer).await;
     world.re_enrolling(&target).await;
     world.clock.advance_seconds(1);
@@ -265,7 +256,7 @@ pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn ContractSto
     let invitation = world.re_enrolling(&target).await;
     let at = world.now().as_millis();
 
-    let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.signed.grant.account), at);
+    let about = |holder: &Holder| (NoticeCode::ColleagueReEnrolled(holder.account.grant.account), at);
     let reported = async |world: &World<'_>, holder: &Holder| {
         let mut notices = world.notices(&world.log_in(holder).await).await;
         notices.sort_by_key(|(code, _)| code.stored().into_owned());
@@ -277,8 +268,8 @@ pub async fn owner_and_admins_get_notice_of_re_enrolment(suite: &dyn ContractSto
     assert_eq!(reported(&world, &second).await, both);
     assert_eq!(reported(&world, &editor).await, []);
     assert_eq!(reported(&other, &stranger).await, []);
-    world.change(&disabled, regrant(&disabled, Role::Admin, AccountState::Active)).await;
-    let disabled = Holder { signed: world.read(&disabled).await.signed, ..disabled };
+    world.change(&disabled, regrant(Role::Admin, AccountState::Active)).await;
+    let disabled = Holder { account: world.read(&disabled).await.account, ..disabled };
     assert_eq!(reported(&world, &disabled).await, both, "also one that cannot see it yet");
     let enrolled = world.re_enrolled(&invitation).await;
     assert_eq!(reported(&world, &enrolled).await, [about(&third), (NoticeCode::ReEnrolled, at)]);
@@ -301,8 +292,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
-/// A role change, a deletion or another re-enrolment concurrent with a confirmation runs entirely before or after it:
-/// the first one finds the account unchanged, and no change is lost.
+/// A role change, a deletion or another re-enrolment concurrent with a confirmation runs entirely before or after it: no
+/// change is lost.
 pub async fn concurrent_change_survives_re_enrolment(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     for round in 0..12 {
@@ -311,29 +302,33 @@ pub async fn concurrent_change_survives_re_enrolment(suite: &dyn ContractStore) 
         world.drafted(&invitation).await;
         let open = world.open(&invitation).await.unwrap();
         let confirmation = world.confirm_enrolment(&open, TimeStep::at(world.now()));
-        let current = Holder { signed: world.read(&holder).await.signed, ..holder.clone() };
         let wanted = match round % 3 {
-            0 => regrant(&current, Role::Viewer, AccountState::ReEnrolling),
-            1 => AccountChange::Delete.into(),
-            _ => world.re_enrolment(&current).0.into(),
+            0 => AccountChange::Role(Role::Viewer),
+            1 => AccountChange::Delete,
+            _ => world.re_enrolment(&holder).0,
         };
-        let change = world.change_account(&current, current.signed.version, wanted);
+        let change = world.change_account(&holder, wanted.clone());
         let done = race([true, false].map(|confirm| {
             let confirming = world.running(&world.store, Principal::Operator, confirmation.clone());
             let changing = world.running_by(change.clone());
             async move {
                 match confirm {
-                    true => confirming.await.map_err(|error| error.kind()),
-                    false => changing.await.map(drop).map_err(|error| error.kind()),
+                    true => confirming.await.decided().is_ok(),
+                    false => changing.await.decided().is_ok(),
                 }
             }
         }))
         .await;
-        let retry = Err(ErrorKind::Retry);
-        assert!(done == [Ok(()), retry] || done == [retry, Ok(())], "{done:?}");
-        let account = world.account(&holder.signed.grant.email).await;
-        let active = account.is_some_and(|account| account.signed.grant == holder.signed.grant);
-        assert_eq!(active, done[0] == Ok(()));
+        assert!(done[1], "an operator changes any account");
+        let grant = world.account(&holder.account.grant.email).await.map(|account| account.grant);
+        let (role, state) = (grant.as_ref().map(|grant| grant.role), grant.as_ref().map(|grant| grant.state));
+        match wanted {
+            AccountChange::Delete => assert_eq!(grant, None),
+            AccountChange::Role(_) => {
+                assert_eq!((done[0], role, state), (true, Some(Role::Viewer), Some(AccountState::Active)))
+            }
+            _ => assert_eq!(state, Some(AccountState::ReEnrolling)),
+        }
     }
 }
 
@@ -345,7 +340,7 @@ pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn C
         let login = world.complete_login(&holder, world.network(), world.fresh_step());
         let session = principal_of(&login);
         let (change, _) = world.re_enrolment(&holder);
-        let change = world.change_account(&holder, holder.signed.version, change);
+        let change = world.change_account(&holder, change);
         let done = race([true, false].map(|logs_in| {
             let change = world.running_by(change.clone());
             let login = world.concluding(login.clone());
@@ -359,6 +354,6 @@ pub async fn concurrent_login_leaves_no_session_after_re_enrolment(suite: &dyn C
         .await;
         assert!(done[1], "a login does not touch what it was decided on");
         assert!(world.acts(&session).await.is_err());
-        assert_eq!(world.read(&holder).await.signed.grant.state, AccountState::ReEnrolling);
+        assert_eq!(world.read(&holder).await.account.grant.state, AccountState::ReEnrolling);
     }
 }

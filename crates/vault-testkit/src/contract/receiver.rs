@@ -2,14 +2,14 @@
 
 use super::ContractStore;
 use super::tools::{Settled, address};
-use super::world::{Holder, Wanted, World};
+use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use std::slice::from_ref;
 use uuid::Uuid;
 use vault_core::Refusal;
-use vault_core::account::{AccountChange, AccountState};
+use vault_core::account::AccountChange;
 use vault_core::audit::AuditAction;
 use vault_core::email::EmailAddress;
 use vault_core::hourly::HourlyLimit;
@@ -83,19 +83,18 @@ pub async fn mail_is_sent_only_to_users(suite: &dyn ContractStore) {
         let member = Some(member.clone());
         world.operate(&admin, AddReceiver { member, ..addition(&world, Some(organization)) }).await.decided()
     };
-    assert_eq!(add(&colleague.signed.grant.email).await, Ok(()));
-    for nonexistent in [&stranger.signed.grant.email, &nobody] {
+    assert_eq!(add(&colleague.account.grant.email).await, Ok(()));
+    for nonexistent in [&stranger.account.grant.email, &nobody] {
         assert_eq!(add(nonexistent).await, Err(Refusal::NoMember));
     }
     let is_member = async |address: &EmailAddress| {
         world.operate(&OPERATOR, IsMember { organization, address: address.clone() }).await.unwrap()
     };
-    assert!(is_member(&colleague.signed.grant.email).await);
-    assert!(!is_member(&stranger.signed.grant.email).await);
-    let disabled = Wanted { change: AccountChange::Grant, grant: Some((Role::Viewer, AccountState::Disabled)) };
-    world.change(&colleague, disabled).await;
-    assert!(!is_member(&colleague.signed.grant.email).await);
-    assert_eq!(add(&colleague.signed.grant.email).await, Err(Refusal::NoMember));
+    assert!(is_member(&colleague.account.grant.email).await);
+    assert!(!is_member(&stranger.account.grant.email).await);
+    world.change(&colleague, AccountChange::Disable).await;
+    assert!(!is_member(&colleague.account.grant.email).await);
+    assert_eq!(add(&colleague.account.grant.email).await, Err(Refusal::NoMember));
 }
 
 /// A delivery is stored once, listed newest first, attempted in order, and kept until long after its end.
@@ -221,7 +220,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
 pub async fn lockout_is_listed_in_notices(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (locked, free, network) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await, world.network());
-    let account = |holder: &Holder| (world.organization, holder.signed.grant.account);
+    let account = |holder: &Holder| (world.organization, holder.account.grant.account);
     let since = world.now();
     world.clock.advance_seconds(1);
     for attempt in 1..=FREE_ATTEMPTS {

@@ -48,7 +48,7 @@ pub async fn changed_account_is_refused_by_every_operation(suite: &dyn ContractS
     for (role, state) in [(Role::Viewer, AccountState::Active), (Role::Editor, AccountState::Disabled)] {
         let holder = world.holder(Role::Editor).await;
         let session = world.log_in(&holder).await;
-        world.change(&holder, regrant(&holder, role, state)).await;
+        world.change(&holder, regrant(role, state)).await;
         refused_everything(&world, &session, credential, Denial::AccountChanged).await;
     }
 }
@@ -71,8 +71,8 @@ pub async fn session_is_refused_for_other_organizations(suite: &dyn ContractStor
     let credential = world.saved(&Principal::Session(session.clone())).await;
     let claims = [
         SessionPrincipal { session: SessionId::from_uuid(world.ids.random()), ..session.clone() },
-        SessionPrincipal { account: colleague.signed.grant.account, ..session.clone() },
-        SessionPrincipal { account: stranger.signed.grant.account, ..session.clone() },
+        SessionPrincipal { account: colleague.account.grant.account, ..session.clone() },
+        SessionPrincipal { account: stranger.account.grant.account, ..session.clone() },
         SessionPrincipal { role: Role::Admin, ..session.clone() },
         SessionPrincipal { organization: other.organization, ..session.clone() },
         SessionPrincipal { organization: world.organization, ..strange.clone() },

@@ -2,6 +2,7 @@
 
 use crate::clock::scramble;
 use crate::crypto::FakeDigester;
+use secrecy::SecretString;
 use std::collections::hash_map::RandomState;
 use std::future::Future;
 use std::hash::BuildHasher;
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 use vault_core::account::{AccountKey, AccountRights};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::lockout::DECOYS;
+use vault_core::entity::DocumentSecret;
 use vault_core::login::{FinishAttempt, ProofEffect, Reservation, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
@@ -44,8 +45,9 @@ pub(super) fn proof_of(conclusion: &mut Conclusion) -> &mut VerifiedProof {
 
 /// Returns the principal of the session that `conclusion` creates or belongs to.
 pub(super) fn principal_of(Conclusion { by, attempt }: &Conclusion) -> SessionPrincipal {
-    let AccountRights { organization, account, role, .. } = attempt.reserved.grant;
-    let version = attempt.reserved.version;
+    let reserved = attempt.reserved.as_ref().expect("it was counted");
+    let AccountRights { organization, account, role, .. } = reserved.grant;
+    let version = reserved.sessions.since;
     match (&attempt.presented, by) {
         (_, Principal::Session(own)) => own.clone(),
         (VerifiedFactors::Proof(proof), _) => match &proof.effect {
@@ -79,9 +81,9 @@ pub(super) fn namespace(text: &str) -> Namespace {
     Namespace::parse(text, "").unwrap()
 }
 
-/// Returns a decoy. Cases share it, because it does not affect decisions.
-pub(super) fn decoy() -> u16 {
-    u16::try_from(random() % u64::from(DECOYS)).unwrap()
+/// Returns a secret for a document.
+pub(super) fn secret(text: &str) -> DocumentSecret {
+    SecretString::from(text).into()
 }
 
 /// Returns whether no account was found.

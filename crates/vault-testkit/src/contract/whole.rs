@@ -4,9 +4,9 @@ use super::ContractStore;
 use super::organization::another;
 use super::tools::{Settled, by_address, is_unknown_account};
 use super::world::World;
-use vault_core::audit::AuditAction;
+use vault_core::audit::{AuditAction, ListEntries};
 use vault_core::organization::{DeleteOrganization, FindOrganization, OrganizationState};
-use vault_core::port::{AuditOrder, AuditRange, Expired, List, StoreError};
+use vault_core::port::{AuditOrder, AuditRange, Expired};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
@@ -40,7 +40,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert_eq!(world.read_organization().await, None);
     assert_eq!(world.operate(&Principal::Operator, FindOrganization(world.name.clone())).await.unwrap(), None);
     assert_eq!(world.store.organization_keys(world.organization).await.unwrap(), None);
-    assert_eq!(world.account(&holder.signed.grant.email).await, None);
+    assert_eq!(world.account(&holder.account.grant.email).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
     assert_eq!(world.find(Principal::Operator, by_address(&invitation.grant.email)).await, None);
@@ -67,13 +67,13 @@ pub async fn deletion_frees_name_and_addresses(suite: &dyn ContractStore) {
     world.operate(&Principal::Operator, successor).await.unwrap();
     assert_eq!(world.accounts(Some(id)).await, []);
     let mut moved = world.new_holder(Role::Viewer);
-    moved.signed.grant.organization = id;
-    moved.signed.grant.email = holder.signed.grant.email.clone();
+    moved.account.grant.organization = id;
+    moved.account.grant.email = holder.account.grant.email.clone();
     let outcome = world.run(world.create_account(&moved)).await.decided();
     assert_eq!(outcome, Ok(()));
-    assert_eq!(world.read(&moved).await.signed, moved.signed);
+    assert_eq!(world.read(&moved).await.account, moved.account);
     let mut second = world.new_holder(Role::Viewer);
-    (second.signed.grant.organization, second.signed.grant.email) = (id, invited);
+    (second.account.grant.organization, second.account.grant.email) = (id, invited);
     let outcome = world.run(world.create_account(&second)).await.decided();
     assert_eq!(outcome, Ok(()));
 }
@@ -124,14 +124,13 @@ pub async fn sessions_list_their_own_organizations_entries(suite: &dyn ContractS
     let session = world.log_in(&holder).await;
     let principal = Principal::Session(session.clone());
     let list = async |scope| {
-        let of = AuditRange { scope, from: None, until: None, order: AuditOrder::NewestFirst };
-        let query = List { principal: principal.clone(), of, after: None, limit: 10, now: world.now() };
-        world.store.list_entries(query).await
+        let range = AuditRange { scope, from: None, until: None, order: AuditOrder::NewestFirst };
+        world.operate(&principal, ListEntries { range, after: None, limit: 10 }).await.settled().map(drop)
     };
-    assert!(list(Scope::One(world.organization)).await.is_ok());
+    assert_eq!(list(Scope::One(world.organization)).await, Ok(()));
     for scope in [Scope::One(other.organization), Scope::All] {
-        assert!(matches!(list(scope).await, Err(StoreError::Denied(Denial::InsufficientRole))));
+        assert_eq!(list(scope).await, Err(Denial::InsufficientRole));
     }
     world.log_out(&session).await;
-    assert!(matches!(list(Scope::One(world.organization)).await, Err(StoreError::Denied(Denial::SessionEnded))));
+    assert_eq!(list(Scope::One(world.organization)).await, Err(Denial::SessionEnded));
 }

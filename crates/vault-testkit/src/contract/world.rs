@@ -1,6 +1,6 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::tools::{By, Conclusion, Settled as _, blob, decoy, name, namespace, principal_of, random, with};
+use super::tools::{By, Conclusion, Settled as _, blob, name, namespace, principal_of, random, secret, with};
 use super::version::first_card;
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -9,32 +9,33 @@ use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::account::{
-    Account, AccountChange, AccountRights, AccountState, ChangeAccount, CreateAccount, SignedAccount,
+    Account, AccountChange, AccountLogins, AccountRights, AccountSecrets, AccountState, ChangeAccount, CreateAccount,
+    ListedAccount,
 };
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{DeleteCredential, ListCredentials, SaveCredential, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, PasswordId, SeedId, SessionId};
+use vault_core::entity::Opened;
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SecretsId, SessionId};
 use vault_core::login::{
     AttemptOutcome, FinishAttempt, ProofEffect, Reservation, ReserveAttempt, ReservedAccount, VerifiedFactors,
     VerifiedProof,
 };
-use vault_core::operation::{Operation, Operations};
+use vault_core::operation::{Access, Failure, Operation, Operations, Unit};
 use vault_core::organization::{
     CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState, ReadOrganization,
     SetOrganizationState,
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, ReplaceOrganizationKey, RowStore, StoredCredential,
+    AccountPlace, AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, ReplaceOrganizationKey, RowStore,
+    StoredCredential,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::{
-    Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys, SealedPassword, SealedSeed,
-};
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
@@ -62,47 +63,57 @@ pub(super) struct World<'a> {
 /// Account with the secrets of its user.
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
-    pub(super) signed: SignedAccount,
-    pub(super) password: SealedPassword,
-    pub(super) seed: SealedSeed,
+    pub(super) account: Account,
+    pub(super) secrets: AccountSecrets,
     pub(super) recovery_codes: Vec<Digest>,
 }
 
 impl Holder {
     /// Returns the holder with another address.
     pub(super) fn at(mut self, email: &EmailAddress) -> Self {
-        self.signed.grant.email = email.clone();
+        self.account.grant.email = email.clone();
         self
-    }
-}
-
-impl Holder {
-    /// Returns the holder after a replacement of the TOTP secret.
-    pub(super) fn with_seed(&self, seed: SealedSeed) -> Self {
-        Self { signed: self.signed.with_seed(seed.id), seed, ..self.clone() }
     }
 
     /// Returns the holder with the account values that a reservation returned.
     pub(super) fn as_reserved(&self, facts: &ReservedAccount) -> Self {
-        Self {
-            signed: facts.signed.clone(),
-            password: facts.password.clone(),
-            seed: facts.seed.clone(),
-            ..self.clone()
-        }
+        let secrets = facts.secrets.clone().expect("they open");
+        Self { account: facts.account.clone(), secrets, ..self.clone() }
     }
 }
 
-/// Change of an account, with the role and state that it sets, if any.
-#[derive(Clone, Debug)]
-pub(super) struct Wanted {
-    pub(super) change: AccountChange,
-    pub(super) grant: Option<(Role, AccountState)>,
+/// An account as stored, and as lists show it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) account: Account,
+    pub(super) logins: AccountLogins,
+    pub(super) listed: ListedAccount,
 }
+
+/// Reads the document of an account.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ReadAccount(pub(super) AccountPlace);
+
+impl Operation for ReadAccount {
+    type Outcome = Option<Account>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Option<Account>, Failure> {
+        Ok(unit.find::<Account>(self.0.0, *self.0.1.as_uuid()).await?.map(Opened::into_value))
+    }
+}
+
+/// Changes of an account, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted(pub(super) Vec<AccountChange>);
 
 impl From<AccountChange> for Wanted {
     fn from(change: AccountChange) -> Self {
-        Self { change, grant: None }
+        Self(vec![change])
     }
 }
 
@@ -207,23 +218,17 @@ impl<'a> World<'a> {
         let email = EmailAddress::parse(&format!("{account}@contract.example")).unwrap();
         let grant =
             AccountRights { account, organization: self.organization, email, role, state: AccountState::Active };
-        let (password, seed) = (self.password(), self.seed());
+        let secrets = self.secrets();
         Holder {
-            signed: SignedAccount::new(grant, password.id, seed.id),
-            password,
-            seed,
+            account: Account::new(grant, secrets.id, self.now()),
+            secrets,
             recovery_codes: (0..10).map(|_| self.recovery_code()).collect(),
         }
     }
 
-    pub(super) fn password(&self) -> SealedPassword {
-        let id = PasswordId::from_uuid(self.ids.random());
-        SealedPassword { id, blob: blob(&format!("password {id}")) }
-    }
-
-    pub(super) fn seed(&self) -> SealedSeed {
-        let id = SeedId::from_uuid(self.ids.random());
-        SealedSeed { id, blob: blob(&format!("seed {id}")) }
+    pub(super) fn secrets(&self) -> AccountSecrets {
+        let id = SecretsId::from_uuid(self.ids.random());
+        AccountSecrets { id, password: secret(&format!("password {id}")), seed: secret(&format!("seed {id}")) }
     }
 
     pub(super) fn recovery_code(&self) -> Digest {
@@ -232,9 +237,8 @@ impl<'a> World<'a> {
 
     pub(super) fn create_account(&self, holder: &Holder) -> By<CreateAccount> {
         let payload = CreateAccount {
-            signed: holder.signed.clone(),
-            password: holder.password.clone(),
-            seed: holder.seed.clone(),
+            grant: holder.account.grant.clone(),
+            secrets: holder.secrets.clone(),
             recovery_codes: holder.recovery_codes.clone(),
         };
         By { principal: Principal::Operator, payload }
@@ -247,28 +251,22 @@ impl<'a> World<'a> {
         holder
     }
 
-    pub(super) async fn read(&self, holder: &Holder) -> Account {
-        self.account(&holder.signed.grant.email).await.expect("the account is there")
+    pub(super) async fn read(&self, holder: &Holder) -> Found {
+        let account = self.operate(&Principal::Operator, ReadAccount(holder.account.place())).await.unwrap();
+        let listed = self.account(&holder.account.grant.email).await.expect("the account is there");
+        Found { account: account.expect("it is listed"), logins: listed.logins, listed }
     }
 
-    /// Returns a change based on `version` of the user's known values.
-    pub(super) fn change_account(&self, holder: &Holder, version: i64, wanted: impl Into<Wanted>) -> By<ChangeAccount> {
-        let Wanted { change, grant } = wanted.into();
-        let before = SignedAccount { version, ..holder.signed.clone() };
-        let after = match (&change, grant) {
-            (_, Some((role, state))) => before.with_grant(AccountRights { role, state, ..before.grant.clone() }),
-            (AccountChange::ReEnrol(_), None) => before.without_secrets(),
-            _ => before,
-        };
-        By { principal: Principal::Operator, payload: ChangeAccount { version, after, change } }
+    pub(super) fn change_account(&self, holder: &Holder, change: AccountChange) -> By<ChangeAccount> {
+        let (organization, account) = holder.account.place();
+        By { principal: Principal::Operator, payload: ChangeAccount { organization, account, change } }
     }
 
-    /// Executes a change of the account in its current state.
+    /// Executes changes of the account in its current state.
     pub(super) async fn change(&self, holder: &Holder, wanted: impl Into<Wanted>) {
-        let signed = self.read(holder).await.signed;
-        let current = Holder { signed, ..holder.clone() };
-        let command = self.change_account(&current, current.signed.version, wanted);
-        self.run(command).await.unwrap();
+        for change in wanted.into().0 {
+            self.run(self.change_account(holder, change)).await.unwrap();
+        }
     }
 
     // Logins
@@ -278,11 +276,11 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn attempt(&self, address: &EmailAddress, network: Digest) -> ReserveAttempt {
-        ReserveAttempt { address: address.clone(), decoy: decoy(), network }
+        ReserveAttempt { address: address.clone(), network }
     }
 
     pub(super) async fn reserve(&self, holder: &Holder, network: Digest) -> Reservation {
-        self.reserve_attempt(self.attempt(&holder.signed.grant.email, network)).await
+        self.reserve_attempt(self.attempt(&holder.account.grant.email, network)).await
     }
 
     pub(super) async fn reserve_attempt(&self, attempt: ReserveAttempt) -> Reservation {
@@ -297,7 +295,7 @@ impl<'a> World<'a> {
 
     /// Returns the last step of an attempt with the factors `presented`.
     pub(super) fn bring(&self, holder: &Holder, network: Digest, presented: VerifiedFactors) -> Conclusion {
-        let (reserved, actor) = (holder.signed.clone(), Actor::Unknown);
+        let (reserved, actor) = (Some(holder.account.clone()), Actor::Unknown);
         let attempt = FinishAttempt { reserved, attempts: 1, presented, network, actor };
         Conclusion { by: Principal::Operator, attempt }
     }
@@ -331,7 +329,7 @@ impl<'a> World<'a> {
 
     pub(super) async fn log_in_from(&self, holder: &Holder, network: Digest) -> SessionPrincipal {
         let command = self.complete_login(holder, network, self.fresh_step());
-        let version = self.read(holder).await.signed.version;
+        let version = self.read(holder).await.account.sessions.since;
         let principal = SessionPrincipal { version, ..principal_of(&command) };
         assert_eq!(self.conclude(command).await, AttemptOutcome::Completed);
         principal

@@ -5,36 +5,28 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret, SecretString};
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Semaphore;
+use vault_core::entity::DocumentSecret;
 use vault_core::hash_slots::Requester;
-use vault_core::id::{AccountId, PasswordId};
 use vault_core::port::{HashError, HashPermit, PasswordHasher, PasswordVerdict};
-use vault_core::sealed::{Blob, SealedPassword};
 
-/// Compares passwords in plaintext. A verifier is bound to its account, as a real one is.
+/// Compares passwords in plaintext.
 #[derive(Debug)]
 pub struct FakeHasher {
     permits: Arc<Semaphore>,
-    /// The account of each verified password, or `None` for a decoy.
-    verified: Mutex<Vec<Option<AccountId>>>,
+    /// Whether each password was compared with a stored one, not with a decoy.
+    verified: Mutex<Vec<bool>>,
     requested: Mutex<Vec<Requester>>,
-    hashed: AtomicU64,
 }
 
 impl FakeHasher {
     /// Creates a hasher that returns [`HashError::Busy`] while `permits` permits are acquired.
     pub fn with_permits(permits: usize) -> Self {
-        Self {
-            permits: Arc::new(Semaphore::new(permits)),
-            verified: Mutex::default(),
-            requested: Mutex::default(),
-            hashed: AtomicU64::new(1),
-        }
+        Self { permits: Arc::new(Semaphore::new(permits)), verified: Mutex::default(), requested: Mutex::default() }
     }
 
-    /// Returns the account of each password that was verified, or `None` for a decoy.
-    pub fn verified(&self) -> Vec<Option<AccountId>> {
+    /// Returns whether each verified password was compared with a stored one, not with a decoy.
+    pub fn verified(&self) -> Vec<bool> {
         lock(&self.verified).clone()
     }
 
@@ -61,37 +53,23 @@ impl PasswordHasher for FakeHasher {
     async fn verify(
         &self,
         _permit: HashPermit,
-        account: Option<AccountId>,
         password: SecretString,
-        stored: Option<SealedPassword>,
+        stored: Option<DocumentSecret>,
     ) -> Result<PasswordVerdict, HashError> {
-        lock(&self.verified).push(account);
-        let (Some(account), Some(stored)) = (account, stored) else { return Ok(PasswordVerdict::Wrong) };
-        let stored_text = String::from_utf8_lossy(stored.blob.as_bytes());
-        let Some(right) = stored_text.strip_prefix(&prefix(account, stored.id)) else {
-            return Ok(PasswordVerdict::Damaged);
-        };
+        lock(&self.verified).push(stored.is_some());
+        let Some(stored) = stored else { return Ok(PasswordVerdict::Wrong) };
         // Compared in plaintext: this is the fake.
-        if right == password.expose_secret() {
-            Ok(PasswordVerdict::Right { rehashed: None })
-        } else {
-            Ok(PasswordVerdict::Wrong)
-        }
+        Ok(match stored.text().expose_secret().strip_prefix(PREFIX) {
+            Some(right) if right == password.expose_secret() => PasswordVerdict::Right { rehashed: None },
+            Some(_) => PasswordVerdict::Wrong,
+            None => PasswordVerdict::Damaged,
+        })
     }
 
-    async fn hash(
-        &self,
-        _permit: HashPermit,
-        account: AccountId,
-        password: SecretString,
-    ) -> Result<SealedPassword, HashError> {
-        let id = PasswordId::from_bytes(u128::from(self.hashed.fetch_add(1, Ordering::SeqCst)).to_be_bytes());
+    async fn hash(&self, _permit: HashPermit, password: SecretString) -> Result<DocumentSecret, HashError> {
         // Stored in plaintext: this is the fake.
-        let text = format!("{}{}", prefix(account, id), password.expose_secret());
-        Ok(SealedPassword { id, blob: Blob::from_bytes(text.into_bytes()) })
+        Ok(SecretString::from(format!("{PREFIX}{}", password.expose_secret())).into())
     }
 }
 
-fn prefix(account: AccountId, id: PasswordId) -> String {
-    format!("not-a-hash:{account}:{id}:")
-}
+const PREFIX: &str = "not-a-hash:";

@@ -1,6 +1,6 @@
 //! The audit trail and its checkpoints.
 
-use super::{Inner, MemoryStore};
+use super::{Inner, MemoryStore, State};
 use crate::clock::lock;
 use async_trait::async_trait;
 use uuid::Uuid;
@@ -8,8 +8,7 @@ use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
-use vault_core::principal::{Denial, Scope};
+use vault_core::port::{AuditLog, AuditTrail, CutAudit, Delivery, StoreError};
 use vault_core::time::Timestamp;
 
 /// Delivery position of the audit log, and the lease of the delivering process.
@@ -29,31 +28,6 @@ impl AuditLog for MemoryStore {
 
 #[async_trait]
 impl AuditTrail for MemoryStore {
-    async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
-        let AuditRange { scope, from, until, order } = query.of;
-        if !query.principal.may_see(scope) {
-            return Err(StoreError::Denied(Denial::InsufficientRole));
-        }
-        self.decide(|state| state.authorize(&query.principal, query.now))??;
-        let mut entries = lock(&self.inner).entries();
-        if let Scope::One(organization) = scope {
-            let own = Some(organization.to_string());
-            entries.retain(|entry| entry.organization == own && entry.checkpoint.is_some());
-        }
-        let (from, until) = (from.map(|id| id.to_string()), until.map(|id| id.to_string()));
-        entries.retain(|entry| from.as_ref().is_none_or(|from| entry.id >= *from));
-        entries.retain(|entry| until.as_ref().is_none_or(|until| entry.id < *until));
-        if order == AuditOrder::NewestFirst {
-            entries.reverse();
-        }
-        let after = |entry: &AuditEntry| match (&query.after, order) {
-            (None, _) => true,
-            (Some(after), AuditOrder::OldestFirst) => entry.id > *after,
-            (Some(after), AuditOrder::NewestFirst) => entry.id < *after,
-        };
-        Ok(entries.into_iter().filter(after).take(query.limit).collect())
-    }
-
     async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
         self.decide(|_| ())?;
         let mut entries = lock(&self.inner).entries();
@@ -151,12 +125,17 @@ fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
 impl Inner {
     /// Returns every entry by ID.
     pub(super) fn entries(&self) -> Vec<AuditEntry> {
-        let entry = |sealed: &SealedAuditRecord| {
-            let checkpoint = self.state.checkpointed.get(&sealed.record.id).copied();
-            AuditEntry { checkpoint, ..sealed.to_entry() }
-        };
-        let mut entries: Vec<_> = self.trail.iter().map(entry).collect();
-        entries.sort_by(|one, other| one.id.cmp(&other.id));
-        entries
+        entries(&self.state, &self.trail)
     }
+}
+
+/// Returns every entry by ID.
+pub(super) fn entries(state: &State, trail: &[SealedAuditRecord]) -> Vec<AuditEntry> {
+    let entry = |sealed: &SealedAuditRecord| {
+        let checkpoint = state.checkpointed.get(&sealed.record.id).copied();
+        AuditEntry { checkpoint, ..sealed.to_entry() }
+    };
+    let mut entries: Vec<_> = trail.iter().map(entry).collect();
+    entries.sort_by(|one, other| one.id.cmp(&other.id));
+    entries
 }

@@ -8,8 +8,7 @@ use vault_core::entity::EntityKey;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    Inspection, InstancePart, InstanceRow, InstanceRowKey, Lookup, RecordedStates, RecordedSubject, StoreError,
-    StoredRowKey, WholeCredential,
+    Inspection, InstanceRow, InstanceRowKey, RecordedStates, RecordedSubject, StoreError, StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.
@@ -45,15 +44,6 @@ impl Inspection for MemoryStore {
             let data = row.data.keys().filter_map(|number| row.fetched(*number)).collect();
             Some(WholeCredential { versions: row.versions(), data, labels: row.labels.clone() })
         })
-    }
-
-    async fn missing_lookups(
-        &self,
-        _: InstancePart,
-        _: InstanceRowKey,
-        _: Vec<Lookup>,
-    ) -> Result<Vec<&'static str>, StoreError> {
-        self.decide(|_| Vec::new()) // rows are found without an index
     }
 
     async fn version_places(&self, _: Option<StoredRowKey>, _: usize) -> Result<Vec<(StoredRowKey, bool)>, StoreError> {

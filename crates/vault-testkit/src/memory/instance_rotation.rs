@@ -91,7 +91,6 @@ impl State {
     }
 
     pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
-        let accounts = || self.accounts.values();
         match part {
             InstancePart::Organizations => {
                 let all = self.organization_keys.iter();
@@ -110,31 +109,6 @@ impl State {
                 })
                 .collect()
             }
-            InstancePart::Accounts => accounts()
-                .map(|row| InstanceRow::Account {
-                    signed: Box::new(row.signed.clone()),
-                    code: row.digest,
-                    password: row.password.clone(),
-                    seed: row.seed.clone(),
-                })
-                .collect(),
-            InstancePart::PendingSeeds => accounts()
-                .filter_map(|row| {
-                    let (organization, account) = (row.signed.grant.organization, row.signed.grant.account);
-                    let pending = row.pending.as_ref()?;
-                    Some(InstanceRow::PendingSeed { organization, account, pending: pending.pending.clone() })
-                })
-                .collect(),
-            InstancePart::Drafts => {
-                let drafts = self.drafts.iter();
-                drafts
-                    .map(|((organization, account), draft)| InstanceRow::Draft {
-                        organization: *organization,
-                        account: *account,
-                        draft: draft.clone(),
-                    })
-                    .collect()
-            }
         }
     }
 
@@ -148,20 +122,6 @@ impl State {
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 let keys = self.organization_keys.get_mut(&organization).into_iter().flat_map(|keys| &mut keys.keys);
                 keys.filter(|row| row.id == key).for_each(|row| row.wrapped = wrapped.clone());
-            }
-            InstanceRow::Account { signed, code, password, seed } => {
-                if let Some(row) = self.accounts.get_mut(&signed.grant.account) {
-                    (row.digest, row.password, row.seed) = (code, password, seed);
-                }
-            }
-            InstanceRow::PendingSeed { account, pending, .. } => {
-                let stored = self.accounts.get_mut(&account).and_then(|row| row.pending.as_mut());
-                stored.into_iter().for_each(|stored| stored.pending = pending.clone());
-            }
-            InstanceRow::Draft { organization, account, draft } => {
-                if let Some(stored) = self.drafts.get_mut(&(organization, account)) {
-                    *stored = draft;
-                }
             }
         }
     }

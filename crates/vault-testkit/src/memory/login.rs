@@ -1,60 +1,50 @@
-//! The rows of logins. Decoys have none, because their content has no effect.
+//! The rows of logins. The decoy account has none, because their content has no effect.
 
 use super::row::AccountRow;
 use super::rows::{MemoryRows, done};
-use vault_core::audit::SealedAuditRecord;
+use vault_core::account::AccountLogins;
 use vault_core::digest::Digest;
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::{BucketKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
-use vault_core::login::ReservedAccount;
-use vault_core::organization::OrganizationState;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{AccountPlace, DecoyRows, LoginRows, Reply};
-use vault_core::sealed::{SealedPassword, SealedSeed};
+use vault_core::port::{AccountPlace, LoginRows, Reply};
 use vault_core::time::Timestamp;
 
 impl MemoryRows<'_> {
-    /// Reads or changes the row of an account, if it exists.
+    /// Reads the rows of an account, or those of one without rows.
     pub(super) fn with_account<T>(
         &self,
-        (organization, account): AccountPlace,
-        act: impl FnOnce(&mut AccountRow) -> T,
-    ) -> Reply<'static, Option<T>> {
-        done(self.state().account_in(organization, account).map(act))
+        place: AccountPlace,
+        read: impl FnOnce(&AccountRow) -> T,
+    ) -> Reply<'static, T> {
+        done(read(self.state().accounts.get(&place).unwrap_or(&AccountRow::default())))
     }
 
-    /// Changes the row of an account, if it exists.
+    /// Changes the rows of an account, if they exist.
     pub(super) fn change_account(
         &self,
-        (organization, account): AccountPlace,
+        place: AccountPlace,
         change: impl FnOnce(&mut AccountRow),
     ) -> Reply<'static, ()> {
-        self.state().account_in(organization, account).map(change);
+        self.state().accounts.get_mut(&place).map(change);
         done(())
     }
 }
 
 impl LoginRows for MemoryRows<'_> {
-    fn login_account(
+    fn logins(
         &self,
-        (organization, account): AccountPlace,
-    ) -> Reply<'_, Option<(OrganizationState, ReservedAccount)>> {
-        let mut state = self.state();
-        let organization_state = match state.organization_is_active(organization) {
-            true => OrganizationState::Active,
-            false => OrganizationState::Disabled,
-        };
-        let reserved = state.account_in(organization, account).map(|row| ReservedAccount {
-            signed: row.signed.clone(),
-            digest: row.digest,
-            password: SealedPassword { id: row.signed.password, blob: row.password.blob.clone() },
-            seed: SealedSeed { id: row.signed.seed, blob: row.seed.blob.clone() },
-            attempts: 0,
-        });
-        done(reserved.map(|reserved| (organization_state, reserved)))
+        organization: OrganizationId,
+        accounts: &[AccountId],
+        now: Timestamp,
+    ) -> Reply<'_, Vec<(AccountId, AccountLogins)>> {
+        let state = self.state();
+        let found = accounts.iter().filter_map(|id| Some((*id, state.accounts.get(&(organization, *id))?.logins(now))));
+        done(found.collect())
     }
 
     fn lock_buckets(&self, place: AccountPlace, _: Option<&Digest>) -> Reply<'_, Option<ThrottleCounters>> {
-        self.with_account(place, |row| row.classes.clone())
+        done(self.state().accounts.get(&place).map(|row| row.classes.clone()))
     }
 
     fn reset_buckets(&self, place: AccountPlace) -> Reply<'_, ()> {
@@ -93,9 +83,8 @@ impl LoginRows for MemoryRows<'_> {
         done(()) // found in the networks of the accounts
     }
 
-    fn lock_logins(&self, (organization, account): AccountPlace) -> Reply<'_, (TimeStep, WrongPasscodes)> {
-        let mut state = self.state();
-        let row = state.account_in(organization, account).map(|row| (row.last_step, row.wrong_passcodes));
+    fn lock_logins(&self, place: AccountPlace) -> Reply<'_, (TimeStep, WrongPasscodes)> {
+        let row = self.state().accounts.get(&place).map(|row| (row.last_step, row.wrong_passcodes));
         done(row.unwrap_or((TimeStep(i64::MAX), WrongPasscodes::default())))
     }
 
@@ -109,39 +98,5 @@ impl LoginRows for MemoryRows<'_> {
 
     fn set_refused(&self, place: AccountPlace, wrong: WrongPasscodes, at: Timestamp) -> Reply<'_, ()> {
         self.change_account(place, |row| (row.last_refused_at, row.wrong_passcodes) = (Some(at), wrong))
-    }
-}
-
-impl DecoyRows for MemoryRows<'_> {
-    fn read_decoy(&self, _: u16) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn lock_decoy_buckets(&self, _: u16) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn write_decoy_bucket(&self, _: u16, _: Timestamp) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn decoy_organization(&self, _: u16) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn lock_decoy_account(&self, _: u16) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn lock_decoy_logins(&self, _: u16) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn write_decoy_logins(&self, _: u16, _: Timestamp) -> Reply<'_, ()> {
-        done(())
-    }
-
-    fn write_decoy_entry(&self, _: u16, _: &SealedAuditRecord) -> Reply<'_, ()> {
-        done(())
     }
 }

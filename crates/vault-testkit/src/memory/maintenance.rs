@@ -1,6 +1,6 @@
 //! Maintenance.
 
-use super::row::{AccountRow, DataRow, IdempotencyRow, SessionRow, TriedSeed};
+use super::row::{AccountRow, DataRow, IdempotencyRow, SessionRow};
 use super::{MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
@@ -9,7 +9,6 @@ use vault_core::credential::{CredentialUse, LastCheck, USE_SECONDS};
 use vault_core::credential_counts::{Checked, CountedCredentials};
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
-use vault_core::id::AccountId;
 use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{
     CountCredentials, CountedSlice, EXPIRED_SLICE, EntityRow, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
@@ -25,17 +24,8 @@ impl Maintenance for MemoryStore {
             Expired::IdempotencyKeys => sweep_hashed(&mut state.idempotency, |row: &IdempotencyRow| {
                 row.created_at.plus_seconds(IDEMPOTENCY_SECONDS) <= now
             }),
-            Expired::Invitations => {
-                let over =
-                    |row: &&EntityRow| row.key.kind == Kind::Invitation && row.due_at.is_some_and(|at| at <= now);
-                let keys = state.entities.values().filter(over).map(|row| row.key).take(EXPIRED_SLICE);
-                let keys: Vec<EntityKey> = keys.collect();
-                for key in &keys {
-                    state.drafts.remove(&(key.organization, AccountId::from_uuid(key.id)));
-                    state.remove_entity(*key);
-                }
-                keys.len()
-            }
+            Expired::Invitations => sweep_due(state, Kind::Invitation, now),
+            Expired::PendingSeeds => sweep_due(state, Kind::PendingSeed, now),
             Expired::Activations => sweep_ordered(&mut state.activations, |row| !row.is_live(now)),
             Expired::Attempts => sweep_lists(state, |account| {
                 let known = |network: &mut LoginNetwork| !network_is_known(network.last_login_at, now);
@@ -43,9 +33,6 @@ impl Maintenance for MemoryStore {
             }),
             Expired::Notices => sweep_lists(state, |account| {
                 account.notices.extract_if(.., |notice| !notice.is_kept(now)).next().is_some()
-            }),
-            Expired::PendingSeeds => sweep_lists(state, |account| {
-                account.pending.take_if(|seed: &mut TriedSeed| seed.pending.expires_at <= now).is_some()
             }),
             Expired::PreviousVersions => {
                 let mut taken = 0;
@@ -106,6 +93,19 @@ impl Maintenance for MemoryStore {
             keys.filter(|key| key.state == KeyState::Active).map(|key| key.uses).max().unwrap_or(0)
         })
     }
+}
+
+/// Removes entities of a kind that are due. A draft is removed with its invitation.
+fn sweep_due(state: &mut State, kind: Kind, now: Timestamp) -> usize {
+    let is_due = |row: &&EntityRow| row.key.kind == kind && row.due_at.is_some_and(|at| at <= now);
+    let keys: Vec<EntityKey> = state.entities.values().filter(is_due).map(|row| row.key).take(EXPIRED_SLICE).collect();
+    for key in &keys {
+        if kind == Kind::Invitation {
+            state.remove_entity(EntityKey { kind: Kind::EnrolmentDraft, ..*key });
+        }
+        state.remove_entity(*key);
+    }
+    keys.len()
 }
 
 /// Calls `take_one` on each account repeatedly until it removes nothing, or until a slice is full.

@@ -3,12 +3,10 @@
 use super::State;
 use super::rows::{MemoryRows, done};
 use uuid::Uuid;
-use vault_core::account::AccountState;
-use vault_core::email::EmailAddress;
 use vault_core::entity::Index;
-use vault_core::id::{EventId, OrganizationId};
+use vault_core::id::EventId;
 use vault_core::notice::{NoticeCode, StoredNotice};
-use vault_core::port::{DeliveryRows, EventRows, Reply};
+use vault_core::port::{AccountPlace, DeliveryRows, EventRows, Reply};
 use vault_core::receiver::{
     AccountNotice, DeliveryState, EventDelivery, EventKind, EventLease, EventPosition, Expiring, ExpiringObject,
     FindExpiring, ReceiverKey, ReceiverStatus,
@@ -29,12 +27,6 @@ impl State {
         let mut deliveries: Vec<_> = of.map(|(_, delivery)| delivery.clone()).collect();
         deliveries.sort_by_key(|delivery| delivery.position);
         deliveries
-    }
-
-    pub(super) fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> bool {
-        let account = self.account_by_address(address).and_then(|account| self.accounts.get(&account));
-        let grant = account.map(|row| &row.signed.grant);
-        grant.is_some_and(|grant| grant.organization == organization && grant.state == AccountState::Active)
     }
 }
 
@@ -156,8 +148,7 @@ impl EventRows for MemoryRows<'_> {
     }
 
     fn notices_between(&self, after: Timestamp, until: Timestamp) -> Reply<'_, Vec<AccountNotice>> {
-        let of = |row: &super::row::AccountRow| {
-            let (organization, account) = (row.signed.grant.organization, row.signed.grant.account);
+        let of = |(&(organization, account), row): (&AccountPlace, &super::row::AccountRow)| {
             let in_period = |notice: &StoredNotice| notice.at > after && notice.at <= until;
             let classes = row.classes.networks.iter().map(|network| network.class).chain([row.classes.shared]);
             let locked = classes.filter(|class| class.is_locked_out()).filter_map(|class| class.latest);
@@ -165,7 +156,7 @@ impl EventRows for MemoryRows<'_> {
             let notices = row.notices.iter().copied().chain(locked).filter(in_period);
             notices.map(move |notice| (organization, account, notice)).collect::<Vec<_>>()
         };
-        let mut found: Vec<AccountNotice> = self.state().accounts.values().flat_map(of).collect();
+        let mut found: Vec<AccountNotice> = self.state().accounts.iter().flat_map(of).collect();
         found.sort_by_key(|(.., notice)| notice.at);
         done(found)
     }

@@ -1,6 +1,6 @@
 //! The restore epoch, and the revocations after a restore.
 
-use super::{Decided, MemoryStore};
+use super::MemoryStore;
 use async_trait::async_trait;
 use std::mem::take;
 use vault_core::Command;
@@ -18,9 +18,10 @@ impl RestoreRepository for MemoryStore {
         if command.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }
-        self.carry_out(command, |state, _, _, payload| {
+        let payload = command.payload;
+        self.decide(|state| {
             if payload.epoch <= state.restore_epoch {
-                return Decided::Refused(None);
+                return None;
             }
             state.restore_epoch = payload.epoch;
             let mut settled = Settled {
@@ -30,17 +31,18 @@ impl RestoreRepository for MemoryStore {
             };
             for account in state.accounts.values_mut() {
                 settled.recovery_codes += take(&mut account.recovery_codes).len() as u64;
-                account.pending = None;
                 account.last_step = account.last_step.max(payload.step);
             }
-            state.drafts.clear();
+            let unconfirmed = [Kind::PendingSeed.as_str(), Kind::EnrolmentDraft.as_str()];
+            state.entities.retain(|(_, kind, _), _| !unconfirmed.contains(kind));
             if payload.ends_invitations {
                 let keys = state.entities.values().map(|row| row.key).filter(|key| key.kind == Kind::Invitation);
                 for key in keys.collect::<Vec<_>>() {
                     settled.invitations += u64::from(state.remove_entity(key));
                 }
             }
-            Decided::Done(Some(settled))
+            state.audit.push(command.audit);
+            Some(settled)
         })
     }
 }

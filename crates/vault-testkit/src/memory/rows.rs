@@ -18,7 +18,6 @@ use vault_core::credential::{
     ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
 };
 use vault_core::digest::Digest;
-use vault_core::email::EmailAddress;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AuditId, CredentialId, IntegrationId, KeyId, OrganizationId};
@@ -27,11 +26,11 @@ use vault_core::namespace::Namespace;
 use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency, LookupRow, NamePosition,
-    NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError, StoredCredential,
-    StoredVersions,
+    AuditOrder, AuditRange, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
+    LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError,
+    StoredCredential, StoredVersions,
 };
-use vault_core::principal::{SessionFacts, SessionPrincipal};
+use vault_core::principal::{Scope, SessionPrincipal};
 use vault_core::sealed::{Blob, OrganizationKeys};
 use vault_core::time::Timestamp;
 
@@ -271,8 +270,11 @@ impl EntityRows for MemoryRows<'_> {
 }
 
 impl AuthorityRows for MemoryRows<'_> {
-    fn session_facts(&self, session: &SessionPrincipal, now: Timestamp) -> Reply<'_, SessionFacts> {
-        done(self.state().session_facts(session, now))
+    fn session_expiry(&self, session: &SessionPrincipal) -> Reply<'_, Option<Timestamp>> {
+        let state = self.state();
+        let row = state.sessions.get(&session.session);
+        let row = row.filter(|row| (row.organization, row.account) == (session.organization, session.account));
+        done(row.map(|row| row.session.expires_at))
     }
 
     fn organization_state(&self, organization: OrganizationId) -> Reply<'_, Option<OrganizationState>> {
@@ -282,10 +284,6 @@ impl AuthorityRows for MemoryRows<'_> {
             state.lookups.contains_key(&(organization, Index::OrganizationState.as_str(), value))
         };
         done([OrganizationState::Active, OrganizationState::Disabled].into_iter().find(leads))
-    }
-
-    fn is_member(&self, organization: OrganizationId, address: &EmailAddress) -> Reply<'_, bool> {
-        done(self.state().is_member(organization, address))
     }
 }
 
@@ -308,11 +306,10 @@ impl OrganizationRows for MemoryRows<'_> {
     fn remove_organization(&self, id: OrganizationId) -> Reply<'_, ()> {
         let mut state = self.state();
         state.organization_keys.remove(&id);
-        state.accounts.retain(|_, account| account.signed.grant.organization != id);
+        state.accounts.retain(|(organization, _), _| *organization != id);
         state.hourly.retain(|(organization, _), _| *organization != id);
         state.uses.retain(|(organization, _), _| *organization != id);
         state.checks.retain(|(organization, _), _| *organization != id);
-        state.drafts.retain(|(organization, _), _| *organization != id);
         state.sessions.retain(|_, session| session.organization != id);
         state.credentials.retain(|(organization, _), _| *organization != id);
         state.receiver_status.retain(|key, _| key.owner != Some(id));
@@ -574,6 +571,27 @@ impl AuditRows for MemoryRows<'_> {
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
         self.state().audit.push(entry.clone());
         done(())
+    }
+
+    fn entries(&self, range: AuditRange, after: Option<String>, limit: usize) -> Reply<'_, Vec<AuditEntry>> {
+        let AuditRange { scope, from, until, order } = range;
+        let mut entries = super::audit::entries(&self.state(), self.trail);
+        if let Scope::One(organization) = scope {
+            let own = Some(organization.to_string());
+            entries.retain(|entry| entry.organization == own && entry.checkpoint.is_some());
+        }
+        let (from, until) = (from.map(|id| id.to_string()), until.map(|id| id.to_string()));
+        entries.retain(|entry| from.as_ref().is_none_or(|from| entry.id >= *from));
+        entries.retain(|entry| until.as_ref().is_none_or(|until| entry.id < *until));
+        if order == AuditOrder::NewestFirst {
+            entries.reverse();
+        }
+        let is_next = |entry: &AuditEntry| match (&after, order) {
+            (None, _) => true,
+            (Some(after), AuditOrder::OldestFirst) => entry.id > *after,
+            (Some(after), AuditOrder::NewestFirst) => entry.id < *after,
+        };
+        done(entries.into_iter().filter(is_next).take(limit).collect())
     }
 
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {

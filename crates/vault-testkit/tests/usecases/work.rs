@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::email::EmailAddress;
+use vault_core::entity::DocumentSecret;
 use vault_core::hash_slots::Requester;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
@@ -13,7 +14,6 @@ use vault_core::port::{
     AuditSealer, HashError, HashPermit, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, PasswordHasher,
     PasswordVerdict, SealError,
 };
-use vault_core::sealed::{SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 /// The operations so far.
@@ -124,64 +124,57 @@ impl<A: PasswordHasher> PasswordHasher for Noted<Arc<A>> {
     async fn verify(
         &self,
         permit: HashPermit,
-        account: Option<AccountId>,
         password: SecretString,
-        stored: Option<SealedPassword>,
+        stored: Option<DocumentSecret>,
     ) -> Result<PasswordVerdict, HashError> {
         self.work.note("verify a password");
-        self.adapter.verify(permit, account, password, stored).await
+        self.adapter.verify(permit, password, stored).await
     }
 
-    async fn hash(
-        &self,
-        permit: HashPermit,
-        account: AccountId,
-        password: SecretString,
-    ) -> Result<SealedPassword, HashError> {
+    async fn hash(&self, permit: HashPermit, password: SecretString) -> Result<DocumentSecret, HashError> {
         self.work.note("hash a password");
-        self.adapter.hash(permit, account, password).await
+        self.adapter.hash(permit, password).await
     }
 }
 
 impl<A: PasscodeVerifier> PasscodeVerifier for Noted<Arc<A>> {
-    fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
+    fn new_seed(&self, email: &EmailAddress) -> Result<NewSeed, SealError> {
         self.work.note("make a seed");
-        self.adapter.new_seed(account, email)
+        self.adapter.new_seed(email)
     }
 
-    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
+    fn next_seed(&self, email: &EmailAddress, before: &DocumentSecret) -> Result<NewSeed, SealError> {
         self.work.note("make a seed");
-        self.adapter.next_seed(account, email, before)
+        self.adapter.next_seed(email, before)
     }
 
-    fn with_new_recovery_key(&self, account: AccountId, before: &SealedSeed) -> Result<SealedSeed, SealError> {
+    fn with_new_recovery_key(&self, before: &DocumentSecret) -> Result<DocumentSecret, SealError> {
         self.work.note("make a seed");
-        self.adapter.with_new_recovery_key(account, before)
+        self.adapter.with_new_recovery_key(before)
     }
 
-    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
+    fn new_recovery_codes(&self, account: AccountId, seed: &DocumentSecret) -> Result<NewRecoveryCodes, SealError> {
         self.work.note("make recovery codes");
         self.adapter.new_recovery_codes(account, seed)
     }
 
-    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
-        self.work.note("open a seed and digest a recovery code");
+    fn recovery_code(
+        &self,
+        account: AccountId,
+        seed: Option<&DocumentSecret>,
+        digits: &Digits,
+    ) -> Result<Digest, SealError> {
+        self.work.note("digest a recovery code");
         self.adapter.recovery_code(account, seed, digits)
     }
 
     fn matching_step(
         &self,
-        account: AccountId,
-        seed: &SealedSeed,
+        seed: Option<&DocumentSecret>,
         digits: &Digits,
         now: Timestamp,
     ) -> Result<Option<TimeStep>, SealError> {
-        self.work.note("open a seed and compare codes");
-        self.adapter.matching_step(account, seed, digits, now)
-    }
-
-    fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
-        self.work.note("show a code");
-        self.adapter.code_at(account, seed, step)
+        self.work.note("compare codes");
+        self.adapter.matching_step(seed, digits, now)
     }
 }

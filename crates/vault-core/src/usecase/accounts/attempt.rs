@@ -2,28 +2,27 @@
 //! re-authentication share it, and therefore its counters, lockouts and cost.
 //!
 //! Every attempt that is evaluated does the same work in the same order, whatever its outcome: one committed
-//! reservation, one hash and one committed outcome. An attempt that is not counted is evaluated on the decoy account by
-//! the same code.
+//! reservation, one hash and one committed outcome. An attempt that is not counted is evaluated on a decoy by the same code.
 
 use super::Accounts;
-use crate::account::{OwnAccount, ReadOwnAccount};
+use crate::account::{Account, AccountSecrets, OwnAccount, ReadOwnAccount};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
+use crate::entity::{DocumentSecret, EntityKey};
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
-use crate::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, ThrottleCounter, decoy_of};
+use crate::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, ThrottleCounter};
 use crate::login::{
-    AttemptOutcome, FinishAttempt, FinishDecoy, NetworkIsKnown, OwnChange, ProofEffect, Reservation, ReserveAttempt,
-    ReservedAccount, VerifiedFactors, VerifiedProof,
+    AttemptOutcome, DECOY, FinishAttempt, NetworkIsKnown, OwnChange, ProofEffect, Reservation, ReserveAttempt,
+    VerifiedFactors, VerifiedProof,
 };
 use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{Event, LoginRefusal, PasswordVerdict, SealError};
 use crate::principal::{Principal, SessionPrincipal};
-use crate::sealed::SealedPassword;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -43,7 +42,8 @@ struct Attempt {
     actor: Actor,
     network: Network,
     network_digest: Digest,
-    decoy: u16,
+    /// Consecutive attempts in its bucket, including this one.
+    attempts: u32,
     reserved_at: Timestamp,
 }
 
@@ -64,10 +64,11 @@ impl Uncounted {
 
 /// A correct password with a passcode that may be unused. It is not accepted until the attempt is finished.
 pub(super) struct Proven {
-    pub(super) reserved: ReservedAccount,
+    pub(super) account: Account,
+    pub(super) secrets: AccountSecrets,
     attempt: Attempt,
     passcode: PasscodeProof,
-    rehashed: Option<SealedPassword>,
+    rehashed: Option<DocumentSecret>,
 }
 
 impl Accounts {
@@ -83,90 +84,85 @@ impl Accounts {
         if password.expose_secret().len() > password::MAX_BYTES {
             return Err(self.refused(LoginRefusal::Impossible, None, network));
         }
-        let now = self.environment.now();
+        let reserved_at = self.environment.now();
         let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
-        let attempt = Attempt { actor, network, network_digest, decoy: self.decoy_number(email), reserved_at: now };
         // Acquire a slot of the hash queue before the account is looked up, based only on the network. An overload then
         // looks the same for every address.
         let environment = &self.environment;
         let known = self.operations.run(environment, &Principal::Operator, NetworkIsKnown(network_digest)).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
-        let reservation = ReserveAttempt { address: email.clone(), decoy: attempt.decoy, network: network_digest };
-        let decoy = &*self.decoy()?;
-        let (reserved, uncounted) = match self.operations.run(environment, &Principal::Operator, reservation).await? {
-            Reservation::Account(reserved) => (*reserved, None),
-            Reservation::Unknown => (decoy.clone(), Some(Uncounted::UNKNOWN)),
+        let reservation = ReserveAttempt { address: email.clone(), network: network_digest };
+        let reservation = self.operations.run(environment, &Principal::Operator, reservation).await?;
+        let (reserved, uncounted) = match reservation {
+            Reservation::Account(reserved) => (Some(*reserved), Uncounted::UNKNOWN),
+            Reservation::Unknown => (None, Uncounted::UNKNOWN),
             Reservation::Throttled(organization, account) => {
-                (decoy.clone(), Some(Uncounted::of(LoginRefusal::Throttled, organization, account)))
+                (None, Uncounted::of(LoginRefusal::Throttled, organization, account))
             }
             Reservation::Disabled(organization, account) => {
-                (decoy.clone(), Some(Uncounted::of(LoginRefusal::Closed, organization, account)))
+                (None, Uncounted::of(LoginRefusal::Closed, organization, account))
             }
         };
-        self.digester.load_keys(&reserved.keys()).await?;
-        let fits = reserved.signed.fits(&*self.digester, &reserved.digest);
-        // Verify a decoy if the attempt was not counted or the MAC of the row does not verify: the same work, and
-        // always wrong.
-        let is_own = fits && uncounted.is_none();
-        let own = if is_own { &reserved } else { decoy };
-        if is_own {
+        let (account, secrets, attempts) = match reserved {
+            Some(reserved) => (Some(reserved.account), reserved.secrets, reserved.attempts),
+            None => (None, None, 0),
+        };
+        let attempt = Attempt { actor, network, network_digest, attempts, reserved_at };
+        // Without secrets, verify a decoy: the same work, and always wrong.
+        if secrets.is_some() {
             self.environment.emit(Event::PasswordEvaluated);
         }
-        let account = own.signed.grant.account;
-        let (owner, stored) = is_own.then(|| (account, own.password.clone())).unzip();
-        let verdict = self.hasher.verify(permit, owner, password, stored).await?;
+        let stored = secrets.as_ref().map(|secrets| secrets.password.clone());
+        let verdict = self.hasher.verify(permit, password, stored).await?;
         // Check the passcode whatever the password is, so that the duration does not disclose the result.
-        let found = self.look_at(own, &Passcode::read(&passcode))?;
+        let place = account.as_ref().map_or(DECOY, Account::place);
+        let found = self.look_at(place.1, secrets.as_ref(), &Passcode::read(&passcode))?;
         let recovery_code = found.and_then(PasscodeProof::recovery_code);
-        if let Some(uncounted) = uncounted {
+        let Some(account) = account else {
             return Err(self.conclude_uncounted(uncounted, attempt, recovery_code).await?);
+        };
+        if matches!(verdict, PasswordVerdict::Damaged) {
+            self.report_damage(EntityKey::TABLE, account.grant.account);
         }
-        if !fits || matches!(verdict, PasswordVerdict::Damaged) {
-            self.report_damage("accounts", reserved.signed.grant.account);
-        }
-        match (verdict, found) {
-            (PasswordVerdict::Right { rehashed }, Some(passcode)) => {
-                Ok(Proven { reserved, attempt, passcode, rehashed })
+        match (verdict, found, secrets) {
+            (PasswordVerdict::Right { rehashed }, Some(passcode), Some(secrets)) => {
+                Ok(Proven { account, secrets, attempt, passcode, rehashed })
             }
-            (PasswordVerdict::Right { .. }, None) => {
-                Err(self.conclude(&reserved, attempt, VerifiedFactors::WrongPasscode).await)
+            (PasswordVerdict::Right { .. }, _, _) => {
+                Err(self.conclude(account, attempt, VerifiedFactors::WrongPasscode).await)
             }
-            (PasswordVerdict::Wrong | PasswordVerdict::Damaged, _) => {
-                Err(self.conclude(&reserved, attempt, VerifiedFactors::WrongPassword { recovery_code }).await)
+            (PasswordVerdict::Wrong | PasswordVerdict::Damaged, _, _) => {
+                Err(self.conclude(account, attempt, VerifiedFactors::WrongPassword { recovery_code }).await)
             }
         }
     }
 
     /// Marks the factors as used and applies `effect`, in one transaction, for `principal`.
-    ///
-    /// # Errors
-    /// [`Refusal::Contended`] if the effect was sealed with an instance key that was replaced. Nothing is marked as
-    /// used.
     pub(super) async fn complete(
         &self,
         proven: &Proven,
         principal: &Principal,
         effect: ProofEffect,
     ) -> Result<(), Error> {
-        let Proven { reserved, attempt, passcode, rehashed } = proven;
+        let Proven { account, attempt, passcode, rehashed, .. } = proven;
         let session = match &effect {
             ProofEffect::Session(session) => Some(session.id),
             ProofEffect::Own(_) => None,
         };
         // A verifier of the password that is replaced is not stored.
-        let replaced = matches!(effect, ProofEffect::Own(OwnChange::Password(_)));
+        let replaced = matches!(effect, ProofEffect::Own(OwnChange::Password(..)));
         let rehashed = rehashed.clone().filter(|_| !replaced);
         let proof = VerifiedFactors::Proof(Box::new(VerifiedProof { passcode: *passcode, rehashed, effect }));
-        match self.try_conclude(reserved, *attempt, principal, proof).await? {
+        match self.try_conclude(Some(account.clone()), *attempt, principal, proof).await? {
             AttemptOutcome::Completed => {
-                let (account, network) = (reserved.signed.grant.account, attempt.network);
-                if reserved.attempts > FREE_ATTEMPTS {
+                let (account, network) = (account.grant.account, attempt.network);
+                if attempt.attempts > FREE_ATTEMPTS {
                     self.environment.emit(Event::LoginUnlocked { account, network });
                 }
                 self.environment.emit(Event::LoginSucceeded { account, session, network });
                 Ok(())
             }
-            refused => Err(self.conclusion(refused, reserved, *attempt)),
+            refused => Err(self.conclusion(refused, account.grant.account, *attempt)),
         }
     }
 
@@ -186,21 +182,26 @@ impl Accounts {
         self.operations.run(&self.environment, &session, ReadOwnAccount(principal.clone())).await
     }
 
-    /// Returns which code of the account the passcode is, used or not.
-    fn look_at(&self, reserved: &ReservedAccount, passcode: &Passcode) -> Result<Option<PasscodeProof>, SealError> {
-        let account = reserved.signed.grant.account;
-        Ok(match passcode {
-            Passcode::TimeBased(digits) => self
-                .passcodes
-                .matching_step(account, &reserved.seed, digits, self.environment.now())
-                .inspect_err(|error| self.environment.report(error))?
-                .map(PasscodeProof::Step),
-            Passcode::Recovery(digits) => {
-                let code = self.passcodes.recovery_code(account, &reserved.seed, digits);
-                Some(PasscodeProof::RecoveryCode(code.inspect_err(|error| self.environment.report(error))?))
+    /// Returns which code of the account the passcode is, used or not. Without secrets, it is none that can be accepted.
+    fn look_at(
+        &self,
+        account: AccountId,
+        secrets: Option<&AccountSecrets>,
+        passcode: &Passcode,
+    ) -> Result<Option<PasscodeProof>, SealError> {
+        let seed = secrets.map(|secrets| &secrets.seed);
+        let found = match passcode {
+            Passcode::TimeBased(digits) => {
+                let step = self.passcodes.matching_step(seed, digits, self.environment.now());
+                step.map(|step| step.map(PasscodeProof::Step))
             }
-            Passcode::Impossible => None,
-        })
+            Passcode::Recovery(digits) => {
+                let code = self.passcodes.recovery_code(account, seed, digits);
+                code.map(|code| Some(PasscodeProof::RecoveryCode(code)))
+            }
+            Passcode::Impossible => Ok(None),
+        };
+        found.inspect_err(|error| self.environment.report(error))
     }
 
     /// Finishes an attempt that was not counted, and returns its error.
@@ -211,8 +212,8 @@ impl Accounts {
         recovery_code: Option<Digest>,
     ) -> Result<Error, Error> {
         let Uncounted { refusal, place } = uncounted;
-        let decoy = FinishDecoy { decoy: attempt.decoy, recovery_code, actor: attempt.actor };
-        self.operations.run(&self.environment, &Principal::Operator, decoy).await?;
+        let presented = VerifiedFactors::WrongPassword { recovery_code };
+        self.try_conclude(None, attempt, &Principal::Operator, presented).await?;
         self.count_uncounted(attempt.actor, place);
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
     }
@@ -226,28 +227,28 @@ impl Accounts {
     }
 
     /// Finishes a failed attempt, and returns its error.
-    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, presented: VerifiedFactors) -> Error {
-        match self.try_conclude(reserved, attempt, &Principal::Operator, presented).await {
-            Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
+    async fn conclude(&self, account: Account, attempt: Attempt, presented: VerifiedFactors) -> Error {
+        let id = account.grant.account;
+        match self.try_conclude(Some(account), attempt, &Principal::Operator, presented).await {
+            Ok(conclusion) => self.conclusion(conclusion, id, attempt),
             Err(error) => error,
         }
     }
 
     async fn try_conclude(
         &self,
-        reserved: &ReservedAccount,
-        Attempt { actor, network_digest: network, .. }: Attempt,
+        reserved: Option<Account>,
+        Attempt { actor, network_digest: network, attempts, .. }: Attempt,
         principal: &Principal,
         presented: VerifiedFactors,
     ) -> Result<AttemptOutcome, Error> {
-        let (reserved, attempts) = (reserved.signed.clone(), reserved.attempts);
         let finish = FinishAttempt { reserved, attempts, presented, network, actor };
         self.operations.run(&self.environment, principal, finish).await
     }
 
     /// Returns the error of an outcome.
-    fn conclusion(&self, conclusion: AttemptOutcome, reserved: &ReservedAccount, attempt: Attempt) -> Error {
-        let (account, network) = (reserved.signed.grant.account, attempt.network);
+    fn conclusion(&self, conclusion: AttemptOutcome, account: AccountId, attempt: Attempt) -> Error {
+        let network = attempt.network;
         let refused = |refusal| self.refused(refusal, Some(account), network);
         let error = match conclusion {
             // A failed attempt has no effect that could complete.
@@ -263,7 +264,7 @@ impl Accounts {
                 denial.into()
             }
         };
-        let class = ThrottleCounter { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
+        let class = ThrottleCounter { attempts: attempt.attempts, latest: Some(attempt.reserved_at) };
         if class.attempts == CLOSING_ATTEMPTS {
             self.environment.emit(Event::LoginBucketLocked { account, network });
         } else if let Some(until) = class.waits_until(attempt.reserved_at) {
@@ -276,9 +277,5 @@ impl Accounts {
     pub(super) fn refused(&self, refusal: LoginRefusal, account: Option<AccountId>, network: Network) -> Error {
         self.environment.emit(Event::LoginRefused { refusal, account, network });
         Refusal::InvalidLogin.into()
-    }
-
-    fn decoy_number(&self, email: &EmailAddress) -> u16 {
-        decoy_of(&self.digester.digest(DigestPurpose::AttemptBucket, &[email.as_str().as_bytes()]))
     }
 }

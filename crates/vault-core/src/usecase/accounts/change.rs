@@ -1,7 +1,7 @@
 //! Changes of an account: state, role, lockouts, re-enrolment and deletion.
 
 use super::{AccountRef, Accounts};
-use crate::account::{Account, AccountChange, AccountRights, AccountState, ChangeAccount, FoundAccount, ListedAccount};
+use crate::account::{AccountChange, AccountRights, ChangeAccount, FoundAccount, ListedAccount};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::principal::Principal;
@@ -44,7 +44,7 @@ impl Accounts {
     ///   found or has not been accepted.
     /// - [`Refusal::OwnAccount`]: re-enrolment of the caller's own account.
     /// - [`Refusal::LastAdmin`], never for an operator: no active admin would remain.
-    /// - [`Refusal::Damaged`] or [`Refusal::Contended`]: the row is damaged or was changed concurrently.
+    /// - [`Refusal::Damaged`]: the account does not open.
     pub async fn change(
         &self,
         principal: &Principal,
@@ -52,60 +52,37 @@ impl Accounts {
         command: AccountCommand,
     ) -> Result<ChangedAccount, Error> {
         principal.administers(Action::ManageAccounts)?;
-        for _ in self.environment.attempts() {
-            let changed = match self.find(principal, account).await? {
-                FoundAccount::Account(account) => self.change_account(principal, *account, &command).await,
-                FoundAccount::Invitation(invited) => self.change_invitation(principal, &invited, &command).await,
-                FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
-            };
-            match changed {
-                Err(Error::Refused(Refusal::Contended)) => {}
-                changed => return changed,
-            }
+        match self.find(principal, account).await? {
+            FoundAccount::Account(account) => self.change_account(principal, &account.grant, &command).await,
+            FoundAccount::Invitation(invited) => self.change_invitation(principal, &invited, &command).await,
+            FoundAccount::Invitations(number) => Err(Refusal::SeveralInvitations(number).into()),
         }
-        Err(Refusal::Contended.into())
     }
 
     async fn change_account(
         &self,
         principal: &Principal,
-        current: Account,
+        &AccountRights { organization, account, .. }: &AccountRights,
         command: &AccountCommand,
     ) -> Result<ChangedAccount, Error> {
-        let account = current.signed.grant.account;
         if matches!(command, AccountCommand::ReEnrol) && principal.account() == Some(account) {
             return Err(Refusal::OwnAccount.into());
         }
-        self.digester.load_keys(&[current.digest.key]).await?;
-        // Never re-sign an invalid row: that would legitimize a row planted through SQL.
-        if !current.mac_is_valid(&*self.digester) {
-            self.report_damage("accounts", account);
-            return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
-        }
-        let grant = &current.signed.grant;
-        let regranted = |grant| (AccountChange::Grant, current.signed.with_grant(grant), None);
-        let untouched = |change| (change, current.signed.clone(), None);
-        let (change, after, code) = match command {
-            AccountCommand::Disable => regranted(AccountRights { state: AccountState::Disabled, ..grant.clone() }),
-            AccountCommand::Enable => {
-                regranted(AccountRights { state: current.signed.enabled_state(), ..grant.clone() })
-            }
-            AccountCommand::SetRole(role) => regranted(AccountRights { role: *role, ..grant.clone() }),
+        let mut code = None;
+        let change = match command {
+            AccountCommand::Disable => AccountChange::Disable,
+            AccountCommand::Enable => AccountChange::Enable,
+            AccountCommand::SetRole(role) => AccountChange::Role(*role),
             AccountCommand::ReEnrol => {
-                let code = EnrolmentCode::generate(&*self.entropy)?;
-                let change = AccountChange::ReEnrol(code.digest(&*self.digester));
-                (change, current.signed.without_secrets(), Some(code))
+                let code = code.insert(EnrolmentCode::generate(&*self.entropy)?);
+                AccountChange::ReEnrol(code.digest(&*self.digester))
             }
-            AccountCommand::Unlock => untouched(AccountChange::Unlock),
-            AccountCommand::Delete => untouched(AccountChange::Delete),
+            AccountCommand::Unlock => AccountChange::Unlock,
+            AccountCommand::Delete => AccountChange::Delete,
         };
-        let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
-        if change == AccountChange::Grant && after.grant == current.signed.grant {
-            return Ok(ChangedAccount { account: listed, enrolment: None });
-        }
-        let change = ChangeAccount { version: current.signed.version, after, change };
-        let enrols_until = self.operations.run(&self.environment, principal, change).await?;
-        listed.invitation_expires_at = enrols_until.or(listed.invitation_expires_at);
-        Ok(ChangedAccount { account: listed, enrolment: code.zip(enrols_until) })
+        let change = ChangeAccount { organization, account, change };
+        let account = self.operations.run(&self.environment, principal, change).await?;
+        let enrolment = code.zip(account.invitation_expires_at);
+        Ok(ChangedAccount { account, enrolment })
     }
 }

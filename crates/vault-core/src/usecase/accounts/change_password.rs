@@ -8,7 +8,6 @@ use crate::hash_slots::Requester;
 use crate::login::OwnChange;
 use crate::password::check_new_password;
 use crate::principal::SessionPrincipal;
-use crate::usecase::under_active_key;
 use secrecy::{ExposeSecret, SecretString};
 
 impl Accounts {
@@ -24,7 +23,7 @@ impl Accounts {
         new: SecretString,
     ) -> Result<(), Error> {
         let account = self.own_account(principal).await?;
-        let email = &account.signed.grant.email;
+        let email = &account.account.grant.email;
         // The caller sent both values, so the comparison discloses nothing about the stored password.
         if new.expose_secret() == presented.password.expose_secret() {
             let detail = "must differ from the current password";
@@ -33,11 +32,8 @@ impl Accounts {
         let organization = self.organization(principal.organization).await?.name;
         check_new_password(&new, email, organization.as_str()).map_err(|violation| violation.at("/new_password"))?;
         let proven = self.evaluate(email, Actor::from(principal), presented).await?;
-        under_active_key(&self.environment, &*self.digester, || async {
-            let permit = self.hasher.permit(Requester::Trusted)?;
-            let password = self.hasher.hash(permit, principal.account, new.clone()).await?;
-            self.complete_own(&proven, principal, OwnChange::Password(password)).await
-        })
-        .await
+        let permit = self.hasher.permit(Requester::Trusted)?;
+        let password = self.hasher.hash(permit, new).await?;
+        self.complete_own(&proven, principal, OwnChange::Password(self.new_secrets_id(), password)).await
     }
 }

@@ -2,16 +2,16 @@
 
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
-use crate::account::{AccountRights, AccountState, CreateAccount, FoundAccount, SignedAccount};
+use crate::account::{AccountRights, AccountSecrets, AccountState, CreateAccount, FoundAccount};
 use crate::error::{Error, Refusal};
 use crate::hash_slots::Requester;
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::{check_new_password, generate_password};
+use crate::port::{NewRecoveryCodes, NewSeed};
 use crate::principal::Principal;
 use crate::role::Role;
-use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 /// Request for a new account.
@@ -68,26 +68,23 @@ impl Accounts {
         let account = AccountId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let state = AccountState::Active;
         let grant = AccountRights { account, organization: organization.id, email, role: request.role, state };
-        let made = under_active_key(&self.environment, &*self.digester, || self.create_once(&grant, &password)).await?;
-        let (passcode, recovery_codes) = made;
-        Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
+        let (secrets, passcode, recovery) = self.new_secrets(&grant, password).await?;
+        let create = CreateAccount { grant: grant.clone(), secrets, recovery_codes: recovery.digests };
+        self.operations.run(&self.environment, &Principal::Operator, create).await?;
+        Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes: recovery.codes })
     }
 
-    async fn create_once(
+    /// Generates the secrets of an account, with this password.
+    pub(super) async fn new_secrets(
         &self,
         grant: &AccountRights,
-        password: &SecretString,
-    ) -> Result<(PasscodeSecret, Vec<RecoveryCode>), Error> {
-        let account = grant.account;
+        password: SecretString,
+    ) -> Result<(AccountSecrets, PasscodeSecret, NewRecoveryCodes), Error> {
         let permit = self.hasher.permit(Requester::Trusted)?;
-        let password = self.hasher.hash(permit, account, password.clone()).await?;
-        let seed = self.passcodes.new_seed(account, &grant.email)?;
-        let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
-        let signed = SignedAccount::new(grant.clone(), password.id, seed.sealed.id);
-        let recovery_codes = recovery.digests;
-        let create = CreateAccount { signed, password, seed: seed.sealed, recovery_codes };
-        self.operations.run(&self.environment, &Principal::Operator, create).await?;
-        Ok((seed.secret, recovery.codes))
+        let password = self.hasher.hash(permit, password).await?;
+        let NewSeed { seed, secret } = self.passcodes.new_seed(&grant.email)?;
+        let recovery = self.passcodes.new_recovery_codes(grant.account, &seed)?;
+        Ok((AccountSecrets { id: self.new_secrets_id(), password, seed }, secret, recovery))
     }
 
     async fn has_account(&self, email: &str) -> Result<bool, Error> {

@@ -2,17 +2,13 @@
 //! until a code confirms them.
 
 use super::Accounts;
-use crate::account::AccountRights;
-use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
-use crate::hash_slots::Requester;
 use crate::invitation::{EnrolmentDraft, FindInvitation, Invitation, OpenInvitation, WriteDraft};
 use crate::passcode::{PasscodeSecret, RecoveryCode};
 use crate::password::check_new_password;
 use crate::principal::Principal;
-use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 /// Secrets of an enrolment draft, which are shown only once. Only the latest draft counts.
@@ -41,27 +37,14 @@ impl Accounts {
         check_new_password(&password, &grant.email, organization.as_str())
             .map_err(|violation| violation.at("/password"))?;
 
-        under_active_key(&self.environment, &*self.digester, || self.draft(&grant, code, &password)).await
-    }
-
-    async fn draft(
-        &self,
-        grant: &AccountRights,
-        code: Digest,
-        password: &SecretString,
-    ) -> Result<DraftedEnrolment, Error> {
-        let permit = self.hasher.permit(Requester::Trusted)?;
-        let password = self.hasher.hash(permit, grant.account, password.clone()).await?;
-        let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
-        let recovery = self.passcodes.new_recovery_codes(grant.account, &seed.sealed)?;
-        let (organization, account) = (grant.organization, grant.account);
-        let owner = (organization, account);
-        let draft = EnrolmentDraft::sign(owner, password, seed.sealed, recovery.digests, &*self.digester);
+        let (organization, account, email) = (grant.organization, grant.account, grant.email.clone());
+        let (secrets, passcode, recovery) = self.new_secrets(&grant, password).await?;
+        let draft = EnrolmentDraft { secrets, recovery_codes: recovery.digests };
         let write = WriteDraft { organization, account, code, draft };
         if !self.operations.run(&self.environment, &Principal::Operator, write).await? {
             return Err(Refusal::InvalidEnrolment.into());
         }
-        Ok(DraftedEnrolment { email: grant.email.clone(), passcode: seed.secret, recovery_codes: recovery.codes })
+        Ok(DraftedEnrolment { email, passcode, recovery_codes: recovery.codes })
     }
 
     /// Returns the open invitation with `code`.

@@ -39,7 +39,7 @@ impl Accounts {
     pub async fn account(&self, principal: &Principal, account: AccountRef<'_>) -> Result<ListedAccount, Error> {
         principal.administers(Action::ManageAccounts)?;
         match self.find(principal, account).await? {
-            FoundAccount::Account(account) => Ok(account.listed()),
+            FoundAccount::Account(account) => Ok(*account),
             FoundAccount::Invitation(invited) => Ok(invited.listed()),
             FoundAccount::Invitations(number) => Err(Refusal::SeveralInvitations(number).into()),
         }

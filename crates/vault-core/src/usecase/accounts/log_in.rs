@@ -58,14 +58,14 @@ impl Accounts {
         let issued_at = now.floor_to_second();
         let expires_at = issued_at.plus_seconds(ttl.as_seconds().into());
         let session = SessionId::from_uuid(self.environment.ids.random());
-        let grant = &proven.reserved.signed.grant;
+        let grant = &proven.account.grant;
         let claims = SessionClaims {
             instance: self.instance,
             session,
             account: grant.account,
             organization: grant.organization,
             role: grant.role,
-            version: proven.reserved.signed.version,
+            version: proven.account.sessions.since,
             issued_at,
             expires_at,
         };

@@ -12,7 +12,6 @@ mod change_invitation;
 mod change_password;
 mod confirm_enrolment;
 mod create;
-mod decoy;
 mod enrol;
 mod find;
 mod invite;
@@ -39,14 +38,13 @@ use self::sessions::SessionUses;
 use super::{AuditTally, Environment};
 use crate::audit::Origin;
 use crate::error::{Error, Refusal};
-use crate::id::{InstanceId, OrganizationId};
-use crate::login::ReservedAccount;
+use crate::id::{InstanceId, OrganizationId, SecretsId};
 use crate::operation::Operations;
 use crate::organization::{Organization, ReadOrganization};
 use crate::port::{AuditLog, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
 use crate::principal::Principal;
 use crate::time::Ttl;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Ports of [`Accounts`].
 #[derive(Clone)]
@@ -65,7 +63,7 @@ pub struct AccountPorts {
     pub passcodes: Arc<dyn PasscodeVerifier>,
     /// Issues access tokens.
     pub tokens: Arc<dyn TokenIssuer>,
-    /// Computes lookup digests and MACs of rows.
+    /// Computes lookup digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Randomness for enrolment codes and generated passwords.
     pub entropy: Arc<dyn Entropy>,
@@ -86,7 +84,6 @@ pub struct Accounts {
     digester: Arc<dyn KeyedDigester>,
     entropy: Arc<dyn Entropy>,
     uses: Arc<SessionUses>,
-    decoy: Arc<Mutex<Option<Arc<ReservedAccount>>>>,
 }
 
 impl Accounts {
@@ -106,7 +103,6 @@ impl Accounts {
             digester,
             entropy,
             uses: Arc::default(),
-            decoy: Arc::default(),
         }
     }
 
@@ -134,7 +130,12 @@ impl Accounts {
         Ok(found.ok_or(Refusal::NoOrganization)?)
     }
 
-    /// Emits the event for a row whose MAC does not verify.
+    /// Returns the ID of new secrets.
+    fn new_secrets_id(&self) -> SecretsId {
+        SecretsId::from_uuid(self.environment.ids.random())
+    }
+
+    /// Emits the event for a damaged row.
     fn report_damage(&self, table: &'static str, id: impl ToString) {
         self.environment.emit(Event::IntegrityFailure { table, id: id.to_string() });
     }

@@ -39,11 +39,11 @@ impl Accounts {
         let found = self.own_account(principal).await?;
         Ok(ShownOwnAccount {
             id: principal.account,
-            email: found.signed.grant.email,
+            email: found.account.grant.email,
             // The store refuses a principal if its account no longer has the role.
             role: principal.role,
             organization: self.organization(principal.organization).await?.name,
-            passcode_enrolled_at: found.passcode_enrolled_at,
+            passcode_enrolled_at: found.account.passcode_enrolled_at,
             recovery_codes_left: found.recovery_codes_left,
             notices: notices(&found.notices, found.recovery_codes_left, self.environment.now()),
         })

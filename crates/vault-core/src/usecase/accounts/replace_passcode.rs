@@ -8,7 +8,6 @@ use crate::login::OwnChange;
 use crate::passcode::{Passcode, PasscodeSecret};
 use crate::port::Event;
 use crate::principal::{Principal, SessionPrincipal};
-use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 impl Accounts {
@@ -23,14 +22,12 @@ impl Accounts {
         presented: OwnerProof,
     ) -> Result<PasscodeSecret, Error> {
         let account = self.own_account(principal).await?;
-        let email = &account.signed.grant.email;
+        let email = &account.account.grant.email;
         let proven = self.evaluate(email, Actor::from(principal), presented).await?;
-        under_active_key(&self.environment, &*self.digester, || async {
-            let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
-            self.complete_own(&proven, principal, OwnChange::PendingSeed(seed.sealed)).await?;
-            Ok(seed.secret)
-        })
-        .await
+        let seed = self.passcodes.next_seed(email, &proven.secrets.seed)?;
+        let change = OwnChange::PendingSeed(self.new_secrets_id(), seed.seed);
+        self.complete_own(&proven, principal, change).await?;
+        Ok(seed.secret)
     }
 
     /// Activates the pending TOTP secret. Revokes all other sessions of the account, and marks the code as used.
@@ -43,23 +40,12 @@ impl Accounts {
         // Count the code before it is compared, so that parallel requests do not gain an extra guess.
         let session = Principal::Session(principal.clone());
         let reserve = ReserveConfirmation(principal.clone());
-        let waiting =
+        let pending =
             self.operations.run(&self.environment, &session, reserve).await?.ok_or(Refusal::NothingPending)?;
-        let pending = &waiting.pending;
-        let keys = pending.seed.blob.key().into_iter().chain([waiting.digest.key, pending.digest.key]);
-        self.digester.load_keys(&keys.collect::<Vec<_>>()).await?;
-        if !pending.mac_is_valid((principal.organization, principal.account), &*self.digester) {
-            self.report_damage("pending_seeds", principal.account);
-            return Err(Refusal::Damaged { table: "pending_seeds", id: principal.account.to_string() }.into());
-        }
-        if !waiting.signed.fits(&*self.digester, &waiting.digest) {
-            self.report_damage("accounts", principal.account);
-            return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());
-        }
         let step = match Passcode::read(passcode) {
             Passcode::TimeBased(digits) => self
                 .passcodes
-                .matching_step(principal.account, &pending.seed, &digits, now)
+                .matching_step(Some(&pending.seed), &digits, now)
                 .inspect_err(|error| self.environment.report(error))?,
             Passcode::Recovery(_) | Passcode::Impossible => None,
         };
@@ -72,7 +58,7 @@ impl Accounts {
             self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
-        let confirm = ConfirmPasscode { principal: principal.clone(), waiting, step };
+        let confirm = ConfirmPasscode { principal: principal.clone(), pending: pending.id, step };
         match self.operations.run(&self.environment, &session, confirm).await? {
             true => Ok(()),
             false => Err(Refusal::NothingPending.into()),

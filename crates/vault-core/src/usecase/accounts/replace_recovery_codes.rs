@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::login::OwnChange;
 use crate::passcode::RecoveryCode;
 use crate::principal::SessionPrincipal;
-use crate::usecase::under_active_key;
 
 impl Accounts {
     /// Generates new recovery codes for the principal's account, which are shown only once. The previous codes are
@@ -20,14 +19,11 @@ impl Accounts {
         presented: OwnerProof,
     ) -> Result<Vec<RecoveryCode>, Error> {
         let account = self.own_account(principal).await?;
-        let proven = self.evaluate(&account.signed.grant.email, Actor::from(principal), presented).await?;
-        under_active_key(&self.environment, &*self.digester, || async {
-            let seed = self.passcodes.with_new_recovery_key(principal.account, &proven.reserved.seed)?;
-            let new = self.passcodes.new_recovery_codes(principal.account, &seed)?;
-            let change = OwnChange::RecoveryCodes { seed, codes: new.digests };
-            self.complete_own(&proven, principal, change).await?;
-            Ok(new.codes)
-        })
-        .await
+        let proven = self.evaluate(&account.account.grant.email, Actor::from(principal), presented).await?;
+        let seed = self.passcodes.with_new_recovery_key(&proven.secrets.seed)?;
+        let new = self.passcodes.new_recovery_codes(principal.account, &seed)?;
+        let change = OwnChange::RecoveryCodes { id: self.new_secrets_id(), seed, codes: new.digests };
+        self.complete_own(&proven, principal, change).await?;
+        Ok(new.codes)
     }
 }

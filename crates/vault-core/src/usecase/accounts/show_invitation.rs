@@ -28,14 +28,6 @@ impl Accounts {
     /// [`Refusal::InvalidEnrolment`](crate::Refusal::InvalidEnrolment), as for [`Accounts::enrol`].
     pub async fn show_invitation(&self, code: &SecretString) -> Result<ShownInvitation, Error> {
         let OpenInvitation { invitation, invited_by, .. } = self.open_invitation(code).await?;
-        let invited_by = match invited_by {
-            Some((inviter, mac)) => {
-                self.digester.load_keys(&[mac.key]).await?;
-                // An address that was planted through SQL must not appear as the sender.
-                inviter.fits(&*self.digester, &mac).then_some(inviter.grant.email)
-            }
-            None => None,
-        };
         let invitation = invitation.into_value();
         Ok(ShownInvitation {
             organization: self.organization(invitation.grant.organization).await?.name,

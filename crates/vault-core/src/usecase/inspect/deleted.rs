@@ -75,7 +75,7 @@ impl Inspector {
             }
             limit = MORE_ENTRIES;
         };
-        let recorded = |state| Recorded { organization, subject, row, namespace: None, state, others: Vec::new() };
+        let recorded = |state| Recorded { organization, subject, row, namespace: None, state };
         match self.records {
             // A restore removes these rows.
             Records::All if matches!(row, RecordedRow::Issuer | RecordedRow::Receiver | RecordedRow::Invitation) => {

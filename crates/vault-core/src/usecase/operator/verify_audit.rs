@@ -2,13 +2,14 @@
 
 use super::Operator;
 use crate::audit::{
-    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointRef, SealedCheckpoint,
+    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointRef, ListEntries,
+    SealedCheckpoint,
 };
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::id::AuditId;
-use crate::port::{AuditOrder, AuditRange, List};
-use crate::principal::{Principal, Scope};
+use crate::port::{AuditOrder, AuditRange};
+use crate::principal::Scope;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Number of checkpoints that are read at a time.
@@ -192,9 +193,7 @@ impl Operator {
         let range = AuditRange { scope: Scope::All, from: None, until: None, order: AuditOrder::OldestFirst };
         let (mut after, mut seen, mut missing) = (None, 0, HashSet::new());
         loop {
-            let (principal, now) = (Principal::Operator, self.environment.now());
-            let query = List { principal, of: range, after: after.clone(), limit: CHECKPOINT_ENTRIES, now };
-            let page = self.store.list_entries(query).await?;
+            let page = self.run(ListEntries { range, after: after.clone(), limit: CHECKPOINT_ENTRIES }).await?;
             let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.id.clone());
             seen += count(page.len());

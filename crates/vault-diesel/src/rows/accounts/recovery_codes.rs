@@ -32,16 +32,6 @@ pub(crate) async fn replace(
     codes: &[Digest],
 ) -> Result<(), Failure> {
     tx.execute(diesel::delete(recovery_codes_of(organization.stored(), account.stored()))).await?;
-    insert(tx, organization, account, codes).await
-}
-
-/// Stores the recovery codes of an account.
-pub(super) async fn insert(
-    tx: &Tx<'_>,
-    organization: OrganizationId,
-    account: AccountId,
-    codes: &[Digest],
-) -> Result<(), Failure> {
     let rows = codes.iter().map(|code| NewCode {
         organization_id: organization.stored(),
         account_id: account.stored(),

@@ -1,7 +1,6 @@
 //! Reading entries.
 
 use super::super::Read;
-use super::super::authorize::authorize;
 use super::LARGEST_LIST;
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
@@ -15,8 +14,8 @@ use diesel::{
 };
 use vault_core::audit::{AuditEntry, RowState, UnsealedEntry};
 use vault_core::id::AuditId;
-use vault_core::port::{AuditOrder, AuditRange, List, RecordedStates, RecordedSubject};
-use vault_core::principal::{Denial, Scope};
+use vault_core::port::{AuditOrder, AuditRange, RecordedStates, RecordedSubject};
+use vault_core::principal::Scope;
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
@@ -72,40 +71,37 @@ impl From<EntryRow> for AuditEntry {
     }
 }
 
-impl Read for List<String, AuditRange> {
-    type Outcome = Vec<AuditEntry>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
-        let AuditRange { scope, from, until, order } = self.of;
-        if !self.principal.may_see(scope) {
-            return Err(Denial::InsufficientRole.into());
-        }
-        authorize(tx, &self.principal, self.now).await?;
-        let from = from.map(|id| AnyId::from(id.stored())).unwrap_or_default();
-        let until = until.map(|id| AnyId::from(id.stored()));
-        let after = self.after.as_deref().map(AnyId::from_text);
-        let mut entries = audit::table.select(EntryRow::as_select()).into_boxed::<Db>();
-        if let Scope::One(organization) = scope {
-            let own = audit::organization_id.eq(organization.stored());
-            entries = entries.filter(own).filter(audit::checkpoint.is_not_null());
-        }
-        let entries = match order {
-            // Without an end in the query, so that no stored entry is left out, whatever its id.
-            AuditOrder::OldestFirst => {
-                let from = after.map(|id| tx.next_id(id)).unwrap_or_default().max(from);
-                entries.filter(audit::id.ge(from)).order(audit::id.asc())
-            }
-            AuditOrder::NewestFirst => {
-                let end = [until.clone(), after].into_iter().flatten().min().unwrap_or_else(|| AFTER_ALL_IDS.into());
-                entries.filter(audit::id.ge(from).and(audit::id.lt(end))).order(audit::id.desc())
-            }
-        };
-        let mut rows: Vec<EntryRow> = tx.page(entries, self.limit).await?;
-        if let Some(until) = until {
-            rows.retain(|row| row.id < until);
-        }
-        Ok(rows.into_iter().map(AuditEntry::from).collect())
+/// Reads entries of a range.
+pub(crate) async fn read(
+    tx: &Tx<'_>,
+    AuditRange { scope, from, until, order }: AuditRange,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Vec<AuditEntry>, Failure> {
+    let from = from.map(|id| AnyId::from(id.stored())).unwrap_or_default();
+    let until = until.map(|id| AnyId::from(id.stored()));
+    let after = after.as_deref().map(AnyId::from_text);
+    let mut entries = audit::table.select(EntryRow::as_select()).into_boxed::<Db>();
+    if let Scope::One(organization) = scope {
+        let own = audit::organization_id.eq(organization.stored());
+        entries = entries.filter(own).filter(audit::checkpoint.is_not_null());
     }
+    let entries = match order {
+        // Without an end in the query, so that no stored entry is left out, whatever its id.
+        AuditOrder::OldestFirst => {
+            let from = after.map(|id| tx.next_id(id)).unwrap_or_default().max(from);
+            entries.filter(audit::id.ge(from)).order(audit::id.asc())
+        }
+        AuditOrder::NewestFirst => {
+            let end = [until.clone(), after].into_iter().flatten().min().unwrap_or_else(|| AFTER_ALL_IDS.into());
+            entries.filter(audit::id.ge(from).and(audit::id.lt(end))).order(audit::id.desc())
+        }
+    };
+    let mut rows: Vec<EntryRow> = tx.page(entries, limit).await?;
+    if let Some(until) = until {
+        rows.retain(|row| row.id < until);
+    }
+    Ok(rows.into_iter().map(AuditEntry::from).collect())
 }
 
 /// The entries that exist of some ids.

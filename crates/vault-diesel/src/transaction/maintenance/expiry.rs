@@ -7,9 +7,8 @@ use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::OF_INSTANCE;
 use crate::schema::{
-    account_notices, activations, attempt_classes, credential_counts, credential_secrets, credential_uses,
-    enrolment_drafts, entities, global_lookups, hourly_counts, idempotency_keys, known_networks, pending_seeds,
-    sessions,
+    account_notices, activations, attempt_classes, credential_counts, credential_secrets, credential_uses, entities,
+    global_lookups, hourly_counts, idempotency_keys, known_networks, sessions,
 };
 use crate::stored::{AnyId, Id, StoredId as _};
 use diesel::result::QueryResult;
@@ -107,13 +106,14 @@ pub(crate) const NETWORKS: Expiry<AnyId, Vec<u8>> = Expiry {
 /// Columns are compared as stored, so damage does not keep an invitation.
 pub(crate) const INVITATIONS: Expiry<AnyId, AnyId> = Expiry {
     seconds: 0,
-    find: |tx, until| {
-        let rows =
-            entities::table.filter(entities::kind.eq(Kind::Invitation.as_str())).filter(entities::due_at.le(until));
-        tx.page(rows.select((entities::organization_id, entities::id)), EXPIRED_SLICE)
-    },
+    find: |tx, until| find_due(tx, Kind::Invitation, until),
     delete: |tx, until, organization, ids| Box::pin(delete_invitations(tx, until, organization, ids)),
 };
+
+fn find_due<'t>(tx: &'t Tx<'_>, kind: Kind, until: i64) -> Reply<'t, Vec<(AnyId, AnyId)>> {
+    let rows = entities::table.filter(entities::kind.eq(kind.as_str())).filter(entities::due_at.le(until));
+    tx.page(rows.select((entities::organization_id, entities::id)), EXPIRED_SLICE)
+}
 
 async fn delete_invitations(tx: &Tx<'_>, until: i64, organization: &AnyId, ids: &[AnyId]) -> QueryResult<usize> {
     // Operations that accept or replace an invitation lock its organization.
@@ -127,9 +127,10 @@ async fn delete_invitations(tx: &Tx<'_>, until: i64, organization: &AnyId, ids: 
             .filter(entities::due_at.le(until))
     };
     let expired_ids: Vec<AnyId> = tx.load(expired().select(entities::id)).await?;
-    let draft = enrolment_drafts::table
-        .filter(enrolment_drafts::organization_id.eq(organization))
-        .filter(enrolment_drafts::account_id.eq_any(&expired_ids));
+    let draft = entities::table
+        .filter(entities::organization_id.eq(organization))
+        .filter(entities::kind.eq(Kind::EnrolmentDraft.as_str()))
+        .filter(entities::id.eq_any(&expired_ids));
     let leading = global_lookups::table
         .filter(global_lookups::organization_id.eq(organization))
         .filter(global_lookups::id.eq_any(&expired_ids))
@@ -158,15 +159,13 @@ pub(crate) const NOTICES: Expiry<(AnyId, AnyId), i64> = Expiry {
 
 pub(crate) const PENDING_SEEDS: Expiry<AnyId, AnyId> = Expiry {
     seconds: 0,
-    find: |tx, until| {
-        let rows = pending_seeds::table.filter(pending_seeds::expires_at.le(until));
-        tx.page(rows.select((pending_seeds::organization_id, pending_seeds::account_id)), EXPIRED_SLICE)
-    },
+    find: |tx, until| find_due(tx, Kind::PendingSeed, until),
     delete: |tx, until, organization, accounts| {
-        let rows = pending_seeds::table
-            .filter(pending_seeds::organization_id.eq(organization))
-            .filter(pending_seeds::account_id.eq_any(accounts))
-            .filter(pending_seeds::expires_at.le(until));
+        let rows = entities::table
+            .filter(entities::organization_id.eq(organization))
+            .filter(entities::kind.eq(Kind::PendingSeed.as_str()))
+            .filter(entities::id.eq_any(accounts))
+            .filter(entities::due_at.le(until));
         tx.execute(delete(rows)).boxed()
     },
 };

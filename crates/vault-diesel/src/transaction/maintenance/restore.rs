@@ -4,10 +4,7 @@ use super::super::audit::AuditRecorder;
 use super::super::{Read, Transaction};
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
-use crate::schema::{
-    account_logins, activations, enrolment_drafts, entities, global_lookups, instance, pending_seeds, recovery_codes,
-    sessions,
-};
+use crate::schema::{account_logins, activations, entities, global_lookups, instance, recovery_codes, sessions};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, update};
 use vault_core::Command;
 use vault_core::entity::{Index, Kind};
@@ -44,8 +41,8 @@ impl Transaction for Command<FinishRestore> {
         tx.execute(update(instance::table).set(instance::restore_epoch.eq(stored))).await?;
         let earlier = account_logins::table.filter(account_logins::last_step.lt(step.0));
         tx.execute(update(earlier).set(account_logins::last_step.eq(step.0))).await?;
-        tx.execute(delete(pending_seeds::table)).await?;
-        tx.execute(delete(enrolment_drafts::table)).await?;
+        let unconfirmed = [Kind::PendingSeed, Kind::EnrolmentDraft].map(Kind::as_str);
+        tx.execute(delete(entities::table.filter(entities::kind.eq_any(unconfirmed)))).await?;
         let mut settled = Settled {
             sessions: count(tx.execute(delete(sessions::table)).await?),
             recovery_codes: count(tx.execute(delete(recovery_codes::table)).await?),

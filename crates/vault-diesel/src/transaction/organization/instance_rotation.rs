@@ -5,16 +5,13 @@ use super::key_columns;
 use super::keys::ReadOrganizationKeys;
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
-use crate::rows::accounts::pending_seed::PendingRow;
-use crate::rows::accounts::row::SignedRow;
-use crate::rows::drafts::DraftRow;
-use crate::schema::{accounts, enrolment_drafts, organization_keys, pending_seeds};
-use crate::stored::{CodeColumns, Column};
+use crate::schema::organization_keys;
+use crate::stored::Column;
 use diesel::{QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
-use vault_core::id::{AccountId, KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::keyring::KeyringEntry;
 use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey};
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::sealed::Blob;
 
 /// Reads the row of a part with a row key, if it exists.
 pub(crate) async fn read(
@@ -34,9 +31,6 @@ pub(crate) async fn read(
             Ok(keys.map(|keys| InstanceRow::Organization { organization: place.0, keys: Box::new(keys) }))
         }
         InstancePart::OrganizationKeys => first!(organization_keys, KeyRow),
-        InstancePart::Accounts => first!(accounts, SealedAccountRow),
-        InstancePart::PendingSeeds => first!(pending_seeds, SeedRow),
-        InstancePart::Drafts => first!(enrolment_drafts, AccountDraftRow),
     }
 }
 
@@ -57,67 +51,6 @@ impl KeyRow {
             key,
             wrapped: self.wrapped.decode(TABLE, &key, "wrapped")?,
         })
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = accounts, check_for_backend(Db))]
-struct SealedAccountRow {
-    #[diesel(embed)]
-    signed: SignedRow,
-    #[diesel(select_expression = (accounts::grant_digest, accounts::grant_key_id))]
-    code: CodeColumns,
-    password: Column<Blob>,
-    seed: Column<Blob>,
-}
-
-impl SealedAccountRow {
-    fn decode(self) -> Result<InstanceRow, Failure> {
-        const TABLE: &str = "accounts";
-        let signed = self.signed.decode()?;
-        let account = signed.grant.account;
-        Ok(InstanceRow::Account {
-            code: self.code.decode(TABLE, &account, "grant_digest")?,
-            password: SealedPassword { id: signed.password, blob: self.password.decode(TABLE, &account, "password")? },
-            seed: SealedSeed { id: signed.seed, blob: self.seed.decode(TABLE, &account, "seed")? },
-            signed: Box::new(signed),
-        })
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = pending_seeds, check_for_backend(Db))]
-struct SeedRow {
-    organization_id: Column<OrganizationId>,
-    account_id: Column<AccountId>,
-    #[diesel(embed)]
-    pending: PendingRow,
-}
-
-impl SeedRow {
-    fn decode(self) -> Result<InstanceRow, Failure> {
-        const TABLE: &str = "pending_seeds";
-        let account = self.account_id.decode(TABLE, &"unknown", "account_id")?;
-        let organization = self.organization_id.decode(TABLE, &account, "organization_id")?;
-        Ok(InstanceRow::PendingSeed { organization, account, pending: self.pending.decode(account)? })
-    }
-}
-
-#[derive(Queryable, Selectable)]
-#[diesel(table_name = enrolment_drafts, check_for_backend(Db))]
-struct AccountDraftRow {
-    organization_id: Column<OrganizationId>,
-    account_id: Column<AccountId>,
-    #[diesel(embed)]
-    draft: DraftRow,
-}
-
-impl AccountDraftRow {
-    fn decode(self) -> Result<InstanceRow, Failure> {
-        const TABLE: &str = "enrolment_drafts";
-        let account = self.account_id.decode(TABLE, &"unknown", "account_id")?;
-        let organization = self.organization_id.decode(TABLE, &account, "organization_id")?;
-        Ok(InstanceRow::Draft { organization, account, draft: self.draft.decode(account)? })
     }
 }
 

@@ -1,13 +1,13 @@
 //! The columns that name keys of the instance, and statements about the rows that need a key.
 //!
-//! A blob names the key that sealed it, and a MAC has a column for its key. Keys of tokens and lookups are not named: a row may
+//! A blob names the key that sealed it, and a MAC of the audit log has a column for its key. Keys of tokens and lookups are not named: a row may
 //! need one until some time after the key was replaced. No column has an index, because a deployment has few such rows and a
 //! rotation reads each once.
 
 use crate::db::Parts;
 use crate::schema::{
-    accounts, audit, audit_checkpoints, audit_delivery, enrolment_drafts, entities, event_deliveries, idempotency_keys,
-    organization_keys, organizations, pending_seeds, sessions,
+    audit, audit_checkpoints, audit_delivery, entities, event_deliveries, idempotency_keys, organization_keys,
+    organizations, sessions,
 };
 use crate::stored::{Id, StoredId as _, columns_of};
 use diesel::Column;
@@ -41,17 +41,9 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 17] = [
+const COLUMNS: [KeyColumn; 9] = [
     of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
     of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
-    of(Instance, "accounts", accounts::grant_key_id, ById),
-    of(Instance, "accounts", accounts::password, InBlob),
-    of(Instance, "accounts", accounts::seed, InBlob),
-    of(Instance, "pending_seeds", pending_seeds::seed, InBlob),
-    of(Instance, "pending_seeds", pending_seeds::digest_key_id, ById),
-    of(Instance, "enrolment_drafts", enrolment_drafts::password, InBlob),
-    of(Instance, "enrolment_drafts", enrolment_drafts::seed, InBlob),
-    of(Instance, "enrolment_drafts", enrolment_drafts::digest_key_id, ById),
     of(Instance, "entities", entities::sealed, InBlob),
     of(Audit, "audit", audit::key_id, ById),
     of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
@@ -167,22 +159,5 @@ fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
             bytes(organizations::fingerprint_wrapped, keys.fingerprint_wrapped.as_bytes()),
         ],
         InstanceRow::OrganizationKey { wrapped, .. } => vec![bytes(organization_keys::wrapped, wrapped.as_bytes())],
-        InstanceRow::Account { code, password, seed, .. } => vec![
-            bytes(accounts::grant_digest, code.code.as_bytes()),
-            key(accounts::grant_key_id, code.key),
-            bytes(accounts::password, password.blob.as_bytes()),
-            bytes(accounts::seed, seed.blob.as_bytes()),
-        ],
-        InstanceRow::PendingSeed { pending, .. } => vec![
-            bytes(pending_seeds::seed, pending.seed.blob.as_bytes()),
-            bytes(pending_seeds::digest, pending.digest.code.as_bytes()),
-            key(pending_seeds::digest_key_id, pending.digest.key),
-        ],
-        InstanceRow::Draft { draft, .. } => vec![
-            bytes(enrolment_drafts::password, draft.password.blob.as_bytes()),
-            bytes(enrolment_drafts::seed, draft.seed.blob.as_bytes()),
-            bytes(enrolment_drafts::digest, draft.digest.code.as_bytes()),
-            key(enrolment_drafts::digest_key_id, draft.digest.key),
-        ],
     }
 }

@@ -1,7 +1,6 @@
 //! Wrapped keys of the instance and of organizations.
 
 use super::super::audit::AuditRecorder;
-use super::super::authorize::organization_of;
 use super::super::instance_key::require_active;
 use super::super::{Read, Transaction};
 use crate::db::{Db, Reply, Tx, Update, locked};
@@ -17,6 +16,11 @@ use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{CreateInstance, ReplaceOrganizationKey, ReserveKeyUses};
 use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
 use vault_core::time::Timestamp;
+
+#[auto_type(no_type_alias)]
+pub(crate) fn organization_of(id: IdBytes) -> _ {
+    organizations::table.filter(organizations::id.eq(id))
+}
 
 /// A key of an organization.
 #[auto_type(no_type_alias)]
