@@ -22,11 +22,11 @@ macro_rules! migrations {
     };
 }
 
-migrations!["0001_orgvault"];
+migrations!["0001_documents"];
 
 /// The newest migration that servers of the previous build cannot run with. Each later one only adds tables, indexes
 /// and optional columns.
-const LAST_THAT_STOPS: &str = "0001_orgvault";
+const LAST_THAT_STOPS: &str = "0001_documents";
 
 impl Migration {
     /// Returns whether servers of the previous build may run during the migration and afterwards, on PostgreSQL.
@@ -131,9 +131,12 @@ mod tests {
         assert_eq!(compare(&applied(&all)), SchemaState::Current);
         let newer = [all.as_slice(), &["9999_later"]].concat();
         assert_eq!(compare(&applied(&newer)), SchemaState::Newer("9999_later".to_owned()));
-        for unreleased in
-            [&["0001_foundation"][..], &["0001_foundation", "0002_accounts", "0018_filters"], &["0001_vault"]]
-        {
+        for unreleased in [
+            &["0001_foundation"][..],
+            &["0001_foundation", "0002_accounts", "0018_filters"],
+            &["0001_vault"],
+            &["0001_orgvault"],
+        ] {
             assert_eq!(compare(&applied(unreleased)), SchemaState::Unreleased(unreleased[0].to_owned()));
         }
     }
