@@ -39,8 +39,8 @@ GRANT SELECT, INSERT, DELETE ON
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
-    account_logins, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_uses, credentials, entities, event_deliveries, hourly_counts, known_networks, lookups,
-    organization_keys, organizations, receiver_status, recovery_codes, sessions
+    account_logins, activations, attempt_classes, check_requests, credential_secrets, credential_uses, credentials,
+    entities, event_deliveries, hourly_counts, known_networks, lookups, organizations, receiver_status,
+    recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -63,7 +63,7 @@ const STEPS: [Step; 9] = [
               WHERE relname IN ('credentials', 'credential_secrets') AND relkind = 'r'; \
               INSERT INTO pg_dist_partition VALUES ('organizations', 'h', 'id', 1, 's')",
         result: "failed",
-        found: "these tables are not distributed correctly: organization_keys, credential_counts",
+        found: "these tables are not distributed correctly: hourly_counts, erasures",
     },
     Step {
         sql: "CREATE FUNCTION run_command_on_all_nodes(text) RETURNS TABLE (result text) LANGUAGE sql \

@@ -69,7 +69,7 @@ fn moves(database: Database) {
     let counted = until(&vault, "credentials are counted", |samples| samples.contains_key(HEALTH));
     assert_eq!((counted[HEALTH], counted[EXPIRING]), (3.0, 1.0));
     assert_eq!(counted["orgvault_credentials{health=\"expiring\"}"], 1.0);
-    assert_eq!(counted[KEYS], 65_536.0 / f64::from(1 << 28), "a block of uses");
+    assert_eq!(counted[KEYS], 4.0 / f64::from(1 << 28), "a stop stores the uses");
 }
 
 #[test]
@@ -96,17 +96,6 @@ fn retries_are_counted() {
     assert_eq!(save().expect(201).json()["id"], first);
     assert_eq!(vault.metric(REPEATED), 1);
 
-    // The server encrypts with its cached key, which was replaced. It may notice this earlier, so the test repeats it.
-    const REPLACED: &str = "orgvault_retries_total{reason=\"key-replaced\"}";
-    let started = Instant::now();
-    for number in 1.. {
-        vault.run(&["key", "rotate", "--organization", "Acme"]).done();
-        session.save(&small("imports", number));
-        if samples(&vault)[REPLACED] > 0.0 {
-            break;
-        }
-        assert!(started.elapsed() < PATIENCE, "a save was never sealed again");
-    }
     assert_eq!(
         vault.metric("orgvault_commits_indeterminate_total") + vault.metric("orgvault_events_taken_over_total"),
         0

@@ -129,7 +129,6 @@ impl Kind {
             Event::Recorded(record) => plain(record.action.as_str()),
             Event::IntegrityFailure { table, .. } => because("integrity.failure", table),
             Event::OrganizationKeyReplaced(_) => plain("organization.key-replaced"),
-            Event::OrganizationKeyNotReplaced(_) => plain("organization.key-not-replaced"),
             _ => None,
         }
     }

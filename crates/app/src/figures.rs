@@ -58,8 +58,8 @@ pub(crate) fn describe() {
     );
     metrics::describe_gauge!(
         KEY_USES,
-        "Usage of the most used active key as a fraction of its limit, by `purpose`. At 1 it can no longer encrypt. A key \
-         of an organization is replaced automatically from 0.0625 on"
+        "Uses of the most used active key as a fraction of 2^28, by `purpose`. A key of an organization is replaced \
+         automatically from 0.0625 on"
     );
     metrics::describe_gauge!(
         AUDIT_LAG,

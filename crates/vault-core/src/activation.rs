@@ -10,7 +10,7 @@ mod ttl;
 mod vend;
 mod vended;
 
-pub use fetch::{FetchCredentials, FetchedCredential, NewActivation};
+pub use fetch::{FetchCredentials, FetchedCredential, FetchedNamespace, NewActivation};
 pub use issue::IssueCredentials;
 pub use own::{AbortActivation, EndActivation, FindActivation, ListActivations};
 pub use purpose::Purpose;

@@ -273,6 +273,15 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync
         None
     }
 
+    /// Returns the entity with the keys in its document wrapped by the active instance key, or `None` if nothing changes. It is called
+    /// before the document is sealed, so all its parts always need the same instance key.
+    ///
+    /// # Errors
+    /// A key does not unwrap.
+    fn rewrapped(&self, _sealer: &dyn EntitySealer) -> Result<Option<Self>, &'static str> {
+        Ok(None)
+    }
+
     /// Returns the subject of audit entries about the entity with this ID.
     fn subject(&self, id: Uuid) -> Affected;
 }

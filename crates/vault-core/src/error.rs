@@ -299,19 +299,11 @@ impl StoreError {
     }
 }
 
-impl Error {
-    /// Returns whether a row names a key that does not exist, because it was read before the end of a key rotation.
-    pub(crate) const fn is_unknown_key(&self) -> bool {
-        matches!(self, Self::Seal(SealError::UnknownKey { .. }))
-    }
-}
-
 impl SealError {
     /// Returns the action that the caller can take. [`SealError::NoKeys`] means that the organization was deleted
     /// concurrently.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoKeys => ErrorKind::Unauthenticated,
             Self::Integrity { .. } | Self::UnknownKey { .. } => ErrorKind::Damaged,
             Self::Store(error) => error.kind(),
             Self::Fault(_) => ErrorKind::Fault,
@@ -332,8 +324,6 @@ impl From<StoreError> for Error {
 impl From<SealError> for Error {
     fn from(error: SealError) -> Self {
         match error {
-            // The organization was deleted between the request and the read of its keys.
-            SealError::NoKeys => Self::Denied(Denial::OrganizationDisabled),
             SealError::Store(error) => error.into(),
             error => Self::Seal(error),
         }

@@ -58,7 +58,6 @@ pub mod identity;
 pub mod integration;
 pub mod invitation;
 pub mod json;
-pub mod key_use;
 pub mod keyring;
 pub mod lockout;
 pub mod login;

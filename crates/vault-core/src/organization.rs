@@ -3,15 +3,22 @@
 mod change;
 mod create;
 mod find;
+mod keys;
 
 pub use change::{DeleteOrganization, SetOrganizationState};
 pub use create::CreateOrganization;
 pub use find::{FindOrganization, ListOrganizations, ReadOrganization};
+pub use keys::{
+    CountKeyUses, CountSealed, DestroyOrganizationKey, KEY_REPLACED_AT, MoveCredentials, MovedCredentials, ReadKeyUses,
+    RotateOrganization, StartedRotation,
+};
 
 use crate::audit::{Affected, Subject};
 use crate::entity::{Entity, Index, Kind, Lookup};
 use crate::field::Invalid;
 use crate::id::OrganizationId;
+use crate::port::EntitySealer;
+use crate::sealed::OrganizationKeys;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,6 +101,8 @@ pub struct Organization {
     pub state: OrganizationState,
     /// Time of creation.
     pub created_at: Timestamp,
+    /// Its wrapped keys.
+    pub keys: OrganizationKeys,
 }
 
 impl Organization {
@@ -112,6 +121,11 @@ impl Entity for Organization {
 
     fn lookups(&self, _id: Uuid) -> Vec<Lookup> {
         vec![Self::lookup(&self.name), Lookup::new(Index::OrganizationState, self.state.as_str())]
+    }
+
+    fn rewrapped(&self, sealer: &dyn EntitySealer) -> Result<Option<Self>, &'static str> {
+        let keys = sealer.rewrap_keys(self.id, &self.keys)?;
+        Ok(keys.map(|keys| Self { keys, ..self.clone() }))
     }
 
     fn subject(&self, _id: Uuid) -> Affected {

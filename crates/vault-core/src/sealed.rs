@@ -1,7 +1,10 @@
 //! Sealed values, which the crypto adapter creates for the store and only it can read.
 
-use crate::id::{InstanceId, KeyId, OrganizationId};
+use crate::id::{InstanceId, KeyId};
 use crate::time::Timestamp;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD_NO_PAD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,20 @@ impl Blob {
     }
 }
 
+/// Base64 without padding, within documents.
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD_NO_PAD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD_NO_PAD.decode(text).map(Self).map_err(de::Error::custom)
+    }
+}
+
 /// The sealed data of a version of a credential, with its wrapped key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedData {
@@ -62,7 +79,7 @@ pub struct InstanceRecord {
     pub created_at: Timestamp,
 }
 
-/// State in the life cycle of an organization key.
+/// State in the life cycle of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
     /// For encryption and decryption.
@@ -86,63 +103,50 @@ impl KeyState {
     }
 }
 
-/// A stored key of an organization.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OrganizationKeyRecord {
-    /// ID of the organization.
-    pub organization: OrganizationId,
+/// A key of an organization, wrapped with the instance key that its blob names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrappedKey {
     /// ID of the key.
     pub id: KeyId,
-    /// State in its life cycle.
-    pub state: KeyState,
-    /// The key, wrapped by the instance key.
+    /// The wrapped key. Only the adapters of [`Sealer`](crate::port::Sealer) and [`Opener`](crate::port::Opener) unwrap it.
     pub wrapped: Blob,
-    /// Reserved uses. Servers reserve uses in blocks in advance.
-    pub uses: i64,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// The stored keys of an organization.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The keys of an organization, each wrapped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrganizationKeys {
-    /// ID of the fingerprint key.
-    pub fingerprint_key: KeyId,
-    /// The fingerprint key, wrapped by the instance key. The wrap is bound to the IDs and states of the organization
-    /// keys: with other ones it cannot be unwrapped.
-    pub fingerprint_wrapped: Blob,
-    /// The organization keys, exactly one of which is active.
-    pub keys: Vec<OrganizationKeyRecord>,
+    /// Key for fingerprints.
+    pub fingerprint: WrappedKey,
+    /// Key that seals.
+    pub active: WrappedKey,
+    /// Keys that only decrypt, while rows still name them, the oldest first.
+    pub retiring: Vec<WrappedKey>,
 }
 
 impl OrganizationKeys {
-    /// Returns the instance keys that wrap them.
-    pub fn wrapping_keys(&self) -> impl Iterator<Item = KeyId> {
-        self.keys.iter().map(|key| &key.wrapped).chain([&self.fingerprint_wrapped]).filter_map(Blob::key)
+    /// Returns the key that seals or sealed credentials under this ID.
+    pub fn find(&self, id: KeyId) -> Option<&WrappedKey> {
+        std::iter::once(&self.active).chain(&self.retiring).find(|key| key.id == id)
+    }
+
+    /// Returns all keys, also that for fingerprints.
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut WrappedKey> {
+        [&mut self.fingerprint, &mut self.active].into_iter().chain(&mut self.retiring)
     }
 
     /// Returns the keys after `next` has become the active one.
     #[must_use]
-    pub fn with_next(&self, next: &OrganizationKeyRecord) -> Self {
-        let retired = |key: &OrganizationKeyRecord| OrganizationKeyRecord { state: KeyState::Retiring, ..key.clone() };
-        let keys = self.keys.iter().map(retired).chain([next.clone()]).collect();
-        Self { keys, ..self.clone() }
+    pub fn with_next(&self, next: WrappedKey) -> Self {
+        let retiring = self.retiring.iter().chain([&self.active]).cloned().collect();
+        Self { active: next, retiring, ..self.clone() }
     }
 
-    /// Returns the keys without the key `id`.
+    /// Returns the keys without the retiring key `id`.
     #[must_use]
     pub fn without(&self, id: KeyId) -> Self {
-        let keys = self.keys.iter().filter(|key| key.id != id).cloned().collect();
-        Self { keys, ..self.clone() }
+        let retiring = self.retiring.iter().filter(|key| key.id != id).cloned().collect();
+        Self { retiring, ..self.clone() }
     }
-}
-
-/// The wrap of an organization's fingerprint key before and after a change of the organization's keys. The store
-/// changes the keys only if the stored wrap is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReboundKeys {
-    /// The wrap as read.
-    pub before: Blob,
-    /// The wrap that is bound to the new set of keys.
-    pub after: Blob,
 }

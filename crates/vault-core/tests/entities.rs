@@ -7,8 +7,8 @@ use vault_core::entity::{Entity as _, EntityKey, Index, Kind, Opened};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::namespace::NamespaceState;
 use vault_core::operation::Cache;
-use vault_core::port::{EntityRow, EntitySealer, InstanceRow, SealError};
-use vault_core::sealed::Blob;
+use vault_core::port::{EntityRow, EntitySealer, SealError};
+use vault_core::sealed::{Blob, OrganizationKeys};
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
 use zeroize::Zeroizing;
@@ -63,8 +63,12 @@ impl EntitySealer for Counting {
         self.0.open(key, version, sealed)
     }
 
-    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
-        self.0.reseal_row(row)
+    fn rewrap_keys(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+    ) -> Result<Option<OrganizationKeys>, &'static str> {
+        self.0.rewrap_keys(organization, keys)
     }
 }
 

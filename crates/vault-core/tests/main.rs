@@ -19,7 +19,6 @@ mod identity;
 mod integrations;
 mod json_document;
 mod json_object;
-mod key_use;
 mod keyring;
 mod life;
 mod passwords;

@@ -1,12 +1,10 @@
 //! Associated data that binds a blob to its place in the database.
 
 use crate::blob::Format;
-use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{CardContext, CredentialContext};
-use vault_core::sealed::{KeyState, OrganizationKeys};
 
 /// Identifies the column, row and version that a blob is stored in.
 ///
@@ -19,8 +17,6 @@ pub(crate) struct Context {
     object: Object,
     version: i64,
     wrapped: Option<KeyId>,
-    /// Digest of further columns, part of the object.
-    bound: Option<[u8; 32]>,
 }
 
 /// Ids of the row: one or two.
@@ -88,11 +84,9 @@ impl Column {
         match self {
             Self::Data | Self::DataKey => "credential_secrets",
             Self::Card => "credentials",
-            Self::OrganizationKey => "organization_keys",
-            Self::FingerprintKey => "organizations",
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
-            Self::Entity(_) => "entities",
+            Self::OrganizationKey | Self::FingerprintKey | Self::Entity(_) => "entities",
         }
     }
 }
@@ -133,22 +127,9 @@ impl Context {
         Self { organization: Some(organization), ..Self::wrapped_key(Column::OrganizationKey, instance, key) }
     }
 
-    /// Returns the context of an organization's fingerprint key, wrapped by the instance key: it includes the ids and states
-    /// of the organization's keys.
-    pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, rows: &OrganizationKeys) -> Self {
-        let mut hash = Sha256::new_with_prefix("orgvault/1/organization keys");
-        let mut keys: Vec<_> = rows.keys.iter().map(|row| (row.id, row.state)).collect();
-        keys.sort_unstable_by_key(|(id, _)| *id);
-        for (id, state) in keys {
-            hash.update(id.as_bytes());
-            hash.update([u8::from(state == KeyState::Active)]);
-        }
-        let key = rows.fingerprint_key;
-        Self {
-            organization: Some(organization),
-            bound: Some(hash.finalize().into()),
-            ..Self::wrapped_key(Column::FingerprintKey, instance, key)
-        }
+    /// Returns the context of an organization's fingerprint key, wrapped by the instance key.
+    pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
+        Self { organization: Some(organization), ..Self::wrapped_key(Column::FingerprintKey, instance, key) }
     }
 
     fn wrapped_key(column: Column, instance: InstanceId, key: KeyId) -> Self {
@@ -170,7 +151,6 @@ impl Context {
             object: Object(*key.as_uuid(), None),
             version: 0,
             wrapped: Some(key),
-            bound: None,
         }
     }
 
@@ -193,7 +173,6 @@ impl Context {
             object: Object(object, None),
             version: 0,
             wrapped: None,
-            bound: None,
         }
     }
 
@@ -210,32 +189,30 @@ impl Context {
     /// Returns the id of the row in [`Context::table`], for errors.
     pub(crate) fn object(&self) -> String {
         match (self.column, self.organization) {
-            // The context contains the id of the key, but the key is a column of the organization's row.
-            (Column::FingerprintKey, Some(organization)) => organization.to_string(),
+            // The context contains the id of the key, which is in the organization's document.
+            (Column::OrganizationKey | Column::FingerprintKey, Some(organization)) => organization.to_string(),
             _ => self.object.0.hyphenated().to_string(),
         }
     }
 
-    /// Writes the ids of the row, then the digest of further columns.
-    fn write_object<'a>(&self, bytes: &'a mut [u8; 64]) -> &'a [u8] {
-        let parts: [&[u8]; 3] = [
-            self.object.0.as_bytes(),
-            self.object.1.as_ref().map_or(&[], |id| id.as_bytes()),
-            self.bound.as_ref().map_or(&[], |digest| digest.as_slice()),
-        ];
-        let mut length = 0;
-        for part in parts {
-            bytes[length..length + part.len()].copy_from_slice(part);
-            length += part.len();
+    /// Writes the ids of the row.
+    fn write_object<'a>(&self, bytes: &'a mut [u8; 32]) -> &'a [u8] {
+        let (first, second) = bytes.split_at_mut(16);
+        first.copy_from_slice(self.object.0.as_bytes());
+        match &self.object.1 {
+            Some(id) => {
+                second.copy_from_slice(id.as_bytes());
+                &bytes[..]
+            }
+            None => &bytes[..16],
         }
-        &bytes[..length]
     }
 
     /// Returns the associated data of a blob of `format` sealed by `key`.
     ///
     /// The data is the number of parts, then each part preceded by its length. A part that does not apply is empty.
     pub(crate) fn associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
-        let mut object = [0; 64];
+        let mut object = [0; 32];
         let parts: [&[u8]; 9] = [
             &format.to_bytes(),
             self.column.kind().as_bytes(),
@@ -264,7 +241,7 @@ impl Context {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{id, key_id, organization_keys};
+    use crate::testing::{id, key_id};
 
     #[test]
     fn errors_name_the_table_and_the_row() {
@@ -279,8 +256,8 @@ mod tests {
             (Context::data(instance, place), "credential_secrets", 4),
             (Context::data_key(instance, place, key), "credential_secrets", 4),
             (Context::card(instance, card), "credentials", 4),
-            (Context::organization_key(instance, organization, key), "organization_keys", 5),
-            (Context::fingerprint_key(instance, organization, &organization_keys(5)), "organizations", 2),
+            (Context::organization_key(instance, organization, key), "entities", 2),
+            (Context::fingerprint_key(instance, organization, key), "entities", 2),
             (Context::instance_key(instance, key), "instance", 1),
             (Context::keyring(instance), "instance", 1),
         ];

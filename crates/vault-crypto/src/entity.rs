@@ -1,15 +1,15 @@
-//! Sealed documents of entities, and sealed fields of typed tables.
+//! Sealed documents of entities.
 
 use crate::blob;
 use crate::context::Context;
-use crate::error::{does_not_open, not_sealed};
+use crate::error::not_sealed;
 use crate::instance_keys::InstanceKeyring;
 use std::sync::Arc;
 use vault_core::entity::EntityKey;
-use vault_core::id::KeyId;
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::operation::Cache;
-use vault_core::port::{EntitySealer, Entropy, InstanceRow, SealError};
-use vault_core::sealed::Blob;
+use vault_core::port::{EntitySealer, Entropy, SealError};
+use vault_core::sealed::{Blob, OrganizationKeys};
 use zeroize::Zeroizing;
 
 /// Seals and opens the documents of entities with keys that are derived from instance keys.
@@ -50,30 +50,27 @@ impl EntitySealer for EntityDocuments {
         keys.entity.open(&context, sealed).map_err(|error| error.reason())
     }
 
-    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
-        let instance = self.keys.instance();
-        let mut row = row.clone();
-        match &mut row {
-            InstanceRow::Organization { organization, keys } => {
-                let context = Context::fingerprint_key(instance, *organization, keys);
-                keys.fingerprint_wrapped = self.wrap_again(&context, &keys.fingerprint_wrapped)?;
-            }
-            InstanceRow::OrganizationKey { organization, key, wrapped } => {
-                *wrapped = self.wrap_again(&Context::organization_key(instance, *organization, *key), wrapped)?;
+    fn rewrap_keys(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+    ) -> Result<Option<OrganizationKeys>, &'static str> {
+        let (instance, fingerprint, active) = (self.keys.instance(), keys.fingerprint.id, self.keys.active());
+        let (mut keys, mut changed) = (keys.clone(), false);
+        for key in keys.all_mut() {
+            let context = match key.id == fingerprint {
+                true => Context::fingerprint_key(instance, organization, key.id),
+                false => Context::organization_key(instance, organization, key.id),
+            };
+            let above = blob::sealing_key(&key.wrapped).and_then(|id| self.keys.find(id));
+            let above = above.ok_or("a wrapped key names no key")?;
+            let unwrapped = above.wrap.unwrap(&context, &key.wrapped).map_err(|error| error.reason())?;
+            if above.id() != active.id() {
+                let wrapped = active.wrap.wrap(&*self.entropy, &context, &unwrapped);
+                key.wrapped = wrapped.map_err(|_| "the operating system returns no randomness")?;
+                changed = true;
             }
         }
-        Ok(row)
-    }
-}
-
-/// Rows of typed tables.
-impl EntityDocuments {
-    fn wrap_again(&self, context: &Context, wrapped: &Blob) -> Result<Blob, SealError> {
-        let (from, active) = (self.keys.sealed(context, wrapped)?, self.keys.active());
-        let key = from.wrap.unwrap(context, wrapped).map_err(|error| does_not_open(context, error))?;
-        if from.id() == active.id() {
-            return Ok(wrapped.clone());
-        }
-        active.wrap.wrap(&*self.entropy, context, &key).map_err(not_sealed)
+        Ok(changed.then_some(keys))
     }
 }

@@ -155,12 +155,10 @@ impl Keyring {
         Argon2Hasher::new(pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
-    /// Returns four adapters with one cache of the keys in `repository`: one seals credentials, one decrypts their
-    /// information, one moves them between organization keys, and one decrypts their data. None gives access to
-    /// another.
-    pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
-        let keys = OrganizationKeyring::new(Arc::clone(&self.keys), repository, Arc::clone(&self.entropy));
-        CredentialCrypto::new(keys)
+    /// Returns two adapters with one cache of unwrapped keys: one seals credentials and opens their cards, and one decrypts their
+    /// data. Neither gives access to the other.
+    pub fn credentials(&self) -> CredentialCrypto {
+        CredentialCrypto::new(OrganizationKeyring::new(Arc::clone(&self.keys), Arc::clone(&self.entropy)))
     }
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `Entropy` | [`OsEntropy`] |
 //! | `Clock`, `IdGenerator` | [`SystemClock`], [`SystemIds`] |
-//! | `Sealer`, `CardOpener`, `Opener` | [`Keyring::credentials`] |
+//! | `Sealer`, `Opener` | [`Keyring::credentials`] |
 //! | `KeyedDigester` | [`Keyring::digester`] |
 //! | `AuditSealer` | [`Keyring::audit_sealer`] |
 //! | `TokenIssuer` | [`Keyring::token_issuer`] |

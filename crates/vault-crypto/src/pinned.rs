@@ -3,7 +3,7 @@
 //!
 //! A changed format gets a new version and a separate file; released vectors never change.
 
-use crate::testing::{Bench, NOW, card, id};
+use crate::testing::{NOW, card, id};
 use crate::{Argon2Parameters, CredentialCrypto, DatabaseKeyFile, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use secrecy::{ExposeSecret as _, SecretString};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use vault_core::port::{
     PasswordVerdict, TokenIssuer as _,
 };
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
+use vault_core::sealed::{Blob, InstanceRecord, OrganizationKeys, SealedData, WrappedKey};
 use vault_core::session::SessionClaims;
 use vault_core::time::Timestamp;
 
@@ -164,7 +164,7 @@ fn load_root(directory: &Path, content: &[u8]) -> LoadedRootKey {
 }
 
 /// Opens the instance of the vectors.
-async fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, Bench, CredentialCrypto) {
+fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, OrganizationKeys, CredentialCrypto) {
     let instance = InstanceRecord {
         id: InstanceId::from_uuid(id(1)),
         root_key: vectors.key("root-key.id"),
@@ -174,23 +174,14 @@ async fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, Bench, Crede
         created_at: NOW,
     };
     let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance).unwrap();
-    let bench = Bench::new().await;
-    let organization = context().organization;
-    let rows = OrganizationKeys {
-        fingerprint_key: vectors.key("fingerprint-key.id"),
-        fingerprint_wrapped: vectors.blob("fingerprint-key.wrapped"),
-        keys: vec![OrganizationKeyRecord {
-            organization,
-            id: vectors.key("organization-key.id"),
-            state: KeyState::Active,
-            wrapped: vectors.blob("organization-key.wrapped"),
-            uses: 65_536,
-            created_at: NOW,
-        }],
+    let key = |name: &str| WrappedKey {
+        id: vectors.key(&format!("{name}.id")),
+        wrapped: vectors.blob(&format!("{name}.wrapped")),
+        created_at: NOW,
     };
-    bench.keys.rows.lock().unwrap().insert(organization, rows);
-    let crypto = keyring.credentials(bench.keys.clone());
-    (keyring, bench, crypto)
+    let (fingerprint, active) = (key("fingerprint-key"), key("organization-key"));
+    let (keys, crypto) = (OrganizationKeys { fingerprint, active, retiring: Vec::new() }, keyring.credentials());
+    (keyring, keys, crypto)
 }
 
 #[tokio::test]
@@ -204,14 +195,14 @@ async fn key_format_is_pinned() {
         let key = file.load(&root).unwrap();
         assert_eq!(key.expose_bytes().as_slice(), vectors.bytes("database-key"));
     }
-    open(&vectors, &root).await;
+    open(&vectors, &root);
 }
 
 #[tokio::test]
 async fn macs_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
-    let (keyring, _bench, crypto) = open(&vectors, &root).await;
+    let (keyring, keys, crypto) = open(&vectors, &root);
     for purpose in PURPOSES {
         let name = format!("digest.{}", purpose.label().replace(' ', "-"));
         assert_eq!(keyring.digester(Arc::new(NOW)).digest(purpose, &[b"one", b"two"]), vectors.digest(&name), "{name}");
@@ -219,7 +210,8 @@ async fn macs_are_pinned() {
     let sealed = keyring.audit_sealer().seal(record());
     assert_eq!((sealed.key, sealed.code), (vectors.key("audit-code.key"), vectors.digest("audit-code")));
     assert_eq!(keyring.audit_sealer().seal(noted()).code, vectors.digest("audit-code-of-a-note"));
-    let fingerprint = crypto.sealer.fingerprint(context().organization, &SecretBytes::from(DATA.to_vec())).await;
+    let data = SecretBytes::from(DATA.to_vec());
+    let fingerprint = crypto.sealer.fingerprint(context().organization, &keys, &data);
     assert_eq!(fingerprint.unwrap().to_string(), vectors.text("fingerprint"));
 }
 
@@ -227,19 +219,18 @@ async fn macs_are_pinned() {
 async fn sealed_formats_are_pinned() {
     let (vectors, directory) = (Vectors::read(), tempfile::tempdir().unwrap());
     let root = load_root(directory.path(), vectors.bytes("root-key"));
-    let (keyring, _bench, crypto) = open(&vectors, &root).await;
+    let (keyring, keys, crypto) = open(&vectors, &root);
 
     let sealed = vectors.blob("credential.card");
     assert_eq!(sealed.key(), Some(vectors.key("organization-key.id")));
-    let opened = crypto.list_opener.open_cards(context().organization, &[(of_card(), &sealed)]).await.unwrap();
-    assert_eq!(opened[0].as_ref().unwrap(), &card());
+    assert_eq!(crypto.sealer.open_card(&keys, of_card(), &sealed).unwrap(), card());
 
     let (data_key, data) = (vectors.blob("credential.data-key"), vectors.blob("credential.data"));
     let sealed = SealedData { data_key, data };
-    let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed).await.unwrap();
+    let opened = crypto.opener.open(&keys, context(), &namespace(), CredentialType::DirectLink, &sealed).unwrap();
     assert_eq!(opened.to_canonical_json().expose(), DATA);
     let other = Namespace::parse("imports/daily", "").unwrap();
-    assert!(crypto.opener.open(context(), &other, CredentialType::DirectLink, &sealed).await.is_err());
+    assert!(crypto.opener.open(&keys, context(), &other, CredentialType::DirectLink, &sealed).is_err());
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
@@ -293,22 +284,19 @@ async fn write() {
     vectors.put("audit-code", sealed.code.as_bytes());
     vectors.put("audit-code-of-a-note", keyring.audit_sealer().seal(noted()).code.as_bytes());
 
-    let bench = Bench::new().await;
-    let crypto = keyring.credentials(bench.keys.clone());
-    let keys = crypto.sealer.new_organization_keys(context().organization, NOW).unwrap();
-    vectors.put("fingerprint-key.id", keys.fingerprint_key.as_bytes());
-    vectors.put("fingerprint-key.wrapped", keys.fingerprint_wrapped.as_bytes());
-    vectors.put("organization-key.id", keys.keys[0].id.as_bytes());
-    vectors.put("organization-key.wrapped", keys.keys[0].wrapped.as_bytes());
-    bench.keys.rows.lock().unwrap().insert(context().organization, keys);
+    let crypto = keyring.credentials();
+    let keys = crypto.sealer.new_keys(context().organization, NOW).unwrap();
+    for (name, key) in [("fingerprint-key", &keys.fingerprint), ("organization-key", &keys.active)] {
+        vectors.put(&format!("{name}.id"), key.id.as_bytes());
+        vectors.put(&format!("{name}.wrapped"), key.wrapped.as_bytes());
+    }
     let data = SecretBytes::from(DATA.to_vec());
-    let fingerprint = crypto.sealer.fingerprint(context().organization, &data).await.unwrap();
+    let fingerprint = crypto.sealer.fingerprint(context().organization, &keys, &data).unwrap();
     vectors.put("fingerprint", fingerprint.to_string());
-    let key = bench.active_key(context().organization);
-    let sealed = crypto.sealer.seal(key, context(), &namespace(), &data).await.unwrap();
+    let sealed = crypto.sealer.seal(&keys, context(), &namespace(), &data).unwrap();
     vectors.put("credential.data-key", sealed.data_key.as_bytes());
     vectors.put("credential.data", sealed.data.as_bytes());
-    let sealed = crypto.sealer.seal_card(key, of_card(), &card()).await.unwrap();
+    let sealed = crypto.sealer.seal_card(&keys, of_card(), &card()).unwrap();
     vectors.put("credential.card", sealed.as_bytes());
 
     let pool = HashingPool::with_size(1, 1).unwrap();

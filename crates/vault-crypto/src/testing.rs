@@ -5,24 +5,19 @@ use crate::key::SymmetricKey;
 use crate::keyring::{Keyring, NewInstance};
 use crate::purpose_keys::Given;
 use crate::root_key::LoadedRootKey;
-use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::activation::VendRule;
 use vault_core::credential::{
     Card, CardVersion, CredentialType, Description, Information, Labels, Metadata, Superseded,
 };
-use vault_core::id::{InstanceId, KeyId, OrganizationId, VersionId};
+use vault_core::id::{InstanceId, KeyId, VersionId};
 use vault_core::json::{Member, Node};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
-use vault_core::port::{
-    CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReserveKeyUses, StoreError,
-};
-use vault_core::sealed::{Blob, InstanceRecord, KeyState, OrganizationKeys};
+use vault_core::port::{Entropy, NoEntropy};
 use vault_core::time::Timestamp;
 
 /// Deterministic entropy: the same bytes in every run, never repeated within a run.
@@ -118,46 +113,6 @@ pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: 
 /// 2026-11-20T12:00:00Z
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
 
-/// In-memory organization keys.
-#[derive(Default)]
-pub(crate) struct Keys {
-    pub(crate) rows: Mutex<HashMap<OrganizationId, OrganizationKeys>>,
-    pub(crate) reads: AtomicU64,
-}
-
-#[async_trait]
-impl KeyRepository for Keys {
-    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
-        Ok(None)
-    }
-
-    async fn create_instance(&self, _: CreateInstance) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError> {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        Ok(self.rows.lock().unwrap().get(&organization).cloned())
-    }
-
-    async fn reserve_key_uses(&self, _: ReserveKeyUses) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-
-    async fn replace_organization_key(&self, _: ReplaceOrganizationKey) -> Result<bool, StoreError> {
-        Ok(false)
-    }
-}
-
-/// Returns keys of an organization without organization keys.
-pub(crate) fn organization_keys(fingerprint_key: u128) -> OrganizationKeys {
-    OrganizationKeys {
-        fingerprint_key: key_id(fingerprint_key),
-        fingerprint_wrapped: Blob::from_bytes(Vec::new()),
-        keys: Vec::new(),
-    }
-}
-
 /// Creates a root key in a temporary directory.
 pub(crate) fn root() -> (tempfile::TempDir, LoadedRootKey) {
     let directory = tempfile::tempdir().unwrap();
@@ -167,23 +122,4 @@ pub(crate) fn root() -> (tempfile::TempDir, LoadedRootKey) {
 
 pub(crate) fn new_instance(root: &LoadedRootKey) -> NewInstance {
     Keyring::create(root, entropy(), InstanceId::from_uuid(id(1)), NOW).unwrap()
-}
-
-/// Keyring of an instance, with organization keys.
-pub(crate) struct Bench {
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) keyring: Keyring,
-}
-
-impl Bench {
-    pub(crate) async fn new() -> Self {
-        let (_directory, root) = root();
-        Self { keys: Arc::default(), keyring: new_instance(&root).keyring }
-    }
-
-    /// Returns the organization's active key.
-    pub(crate) fn active_key(&self, organization: OrganizationId) -> KeyId {
-        let rows = self.keys.rows.lock().unwrap();
-        rows[&organization].keys.iter().find(|row| row.state == KeyState::Active).unwrap().id
-    }
 }

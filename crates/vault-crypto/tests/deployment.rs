@@ -6,8 +6,7 @@ use vault_core::id::InstanceId;
 use vault_core::operation::Operations;
 use vault_core::port::{Clock as _, CreateInstance, KeyRepository as _, KeyedDigester};
 use vault_core::usecase::{
-    AccountPorts, Accounts, AuditTally, Environment, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys,
-    Operator, Vault,
+    AccountPorts, Accounts, AuditTally, Environment, Inspector, Integrations, Keys, Operator, Vault,
 };
 use vault_crypto::{Argon2Parameters, HashingPool, Keyring, LoadedRootKey, OsEntropy};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -85,9 +84,8 @@ impl Deployment {
         let digester = Arc::new(keyring.digester(environment.clock.clone()));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
-        let crypto = keyring.credentials(store.clone());
-        let operations =
-            Operations { store: store.clone(), sealer: Arc::new(keyring.entity_sealer()), digester: digester.clone() };
+        let (crypto, documents) = (keyring.credentials(), Arc::new(keyring.entity_sealer()));
+        let operations = Operations::new(store.clone(), documents, crypto.sealer, digester.clone());
         let ports = AccountPorts {
             environment: environment.clone(),
             tally: tally.clone(),
@@ -99,32 +97,14 @@ impl Deployment {
             digester: digester.clone(),
             entropy: entropy.clone(),
         };
-        let rotates_with = KeyCrypto {
-            sealer: crypto.sealer.clone(),
-            rewrapper: crypto.rewrapper,
-            instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
-            cards: crypto.list_opener.clone(),
-            digester: digester.clone(),
-        };
-        let inspects_with = InspectionCrypto {
-            cards: crypto.list_opener.clone(),
-            digester: digester.clone(),
-            opener: Some(crypto.opener),
-        };
+        let rewrapper = Arc::new(keyring.instance_rewrapper());
         Process {
-            inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), inspects_with),
+            inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), Some(crypto.opener)),
             accounts: Accounts::new(keyring.instance(), ports),
             integrations: Integrations::new(environment.clone(), operations.clone(), entropy),
-            keys: Keys::new(environment.clone(), store.clone(), operations.clone(), rotates_with).batch(1),
-            vault: Vault::new(
-                environment.clone(),
-                tally.clone(),
-                store.clone(),
-                crypto.sealer.clone(),
-                crypto.list_opener,
-                operations.clone(),
-            ),
-            operator: Operator::new(environment.clone(), tally, store.clone(), operations.clone(), crypto.sealer),
+            keys: Keys::new(environment.clone(), store.clone(), operations.clone(), rewrapper).batch(1),
+            vault: Vault::new(environment.clone(), tally.clone(), operations.clone()),
+            operator: Operator::new(environment.clone(), tally, store.clone(), operations.clone()),
             operations,
             environment,
             digester,

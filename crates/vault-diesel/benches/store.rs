@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 use vault_core::credential::ListCredentials;
 use vault_core::cursor::ListFilter;
 use vault_core::namespace::Namespace;
-use vault_testkit::commands::CredentialCommands as _;
-
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use world::World;
@@ -106,7 +104,7 @@ async fn saves(store: &Arc<SqliteStore>, world: &Arc<World>, count: usize, calle
             let share = count / callers + usize::from(caller < count % callers);
             tokio::spawn(async move {
                 for _ in 0..share {
-                    store.save_credential(world.save()).await.unwrap();
+                    world.saved(&store).await.unwrap();
                 }
             })
         })

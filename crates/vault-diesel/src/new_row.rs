@@ -9,7 +9,7 @@ use diesel::sql_types::BigInt;
 use diesel::{AppearsOnTable, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
 use vault_core::check::CheckReason;
-use vault_core::credential::{NewVersion, SaveCredential};
+use vault_core::credential::{NewCredentialRow, NewVersion};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::Idempotency;
@@ -128,8 +128,8 @@ pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
 }
 
 impl<'a> NewCredential<'a> {
-    pub(crate) fn of(save: &'a SaveCredential, now: Timestamp) -> Self {
-        let check = save.version.check;
+    pub(crate) fn of(save: &'a NewCredentialRow) -> Self {
+        let (check, now) = (save.version.check, save.at);
         Self {
             organization_id: save.organization.stored(),
             id: save.id.stored(),

@@ -16,26 +16,8 @@ diesel::table! {
 diesel::table! {
     organizations (id) {
         id -> crate::stored::Id,
-        fingerprint_key_id -> crate::stored::Id,
-        fingerprint_wrapped -> Binary,
-    }
-}
-
-diesel::table! {
-    organization_keys (organization_id, id) {
-        organization_id -> crate::stored::Id,
-        id -> crate::stored::Id,
-        state -> Text,
-        wrapped -> Binary,
-        uses -> BigInt,
-        created_at -> BigInt,
-    }
-}
-
-diesel::table! {
-    credential_counts (organization_id) {
-        organization_id -> crate::stored::Id,
         credentials -> BigInt,
+        key_uses -> BigInt,
     }
 }
 
@@ -346,7 +328,6 @@ diesel::table! {
     }
 }
 
-diesel::allow_tables_to_appear_in_same_query!(lookups, organizations, organization_keys);
 diesel::allow_tables_to_appear_in_same_query!(credentials, credential_secrets, credential_labels, lookups);
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, credentials);
 diesel::allow_tables_to_appear_in_same_query!(activations, entities);

@@ -171,7 +171,7 @@ async fn damaged_rows_are_reported_and_none_is_omitted() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&store, NUMBERS).await;
     let principal = world.activator(&world.integration(&store).await);
-    let lost = world.save_activated(&store).await.id;
+    let lost = world.save_activated(&store).await;
     world.save_activated(&store).await;
     let named = |failure: StoreError| match failure {
         StoreError::Integrity { table, id, reason } => (table, id, reason),

@@ -29,10 +29,10 @@ on_all_stores! {
         replaced_instance_key_protects_no_new_row_in_memory,
         replaced_instance_key_protects_no_new_row_on_sqlite,
         replaced_instance_key_protects_no_new_row_on_postgres;
-    rows_move_to_the_next_instance_key:
-        rows_move_to_the_next_instance_key_in_memory,
-        rows_move_to_the_next_instance_key_on_sqlite,
-        rows_move_to_the_next_instance_key_on_postgres;
+    needed_instance_key_stays:
+        needed_instance_key_stays_in_memory,
+        needed_instance_key_stays_on_sqlite,
+        needed_instance_key_stays_on_postgres;
     unused_key_is_destroyed:
         unused_key_is_destroyed_in_memory,
         unused_key_is_destroyed_on_sqlite,

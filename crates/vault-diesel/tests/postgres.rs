@@ -1,7 +1,6 @@
 //! Behaviour of the store on PostgreSQL beyond the contract of the ports.
 
 use crate::support;
-use vault_testkit::commands::CredentialCommands as _;
 
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -9,9 +8,10 @@ use std::time::Duration;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
+use vault_core::Error;
 use vault_core::account::{AccountChange, ChangeAccount};
-use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
-use vault_core::port::{KeyRepository as _, Maintenance as _, StoreError};
+use vault_core::organization::{DeleteOrganization, OrganizationState, ReadOrganization, SetOrganizationState};
+use vault_core::port::{Maintenance as _, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
@@ -42,7 +42,7 @@ async fn no_save_succeeds_after_acknowledged_logout() {
             saves.spawn(async move {
                 let mut saved = 0;
                 loop {
-                    match here.save_credential(world.save()).await {
+                    match world.saved(&here).await {
                         Ok(_) => saved += 1,
                         outcome => break (saved, outcome),
                     }
@@ -56,7 +56,7 @@ async fn no_save_succeeds_after_acknowledged_logout() {
         let mut acknowledged = 0;
         while let Some(ended) = saves.join_next().await {
             let (saved, outcome) = ended.unwrap();
-            assert!(matches!(outcome, Err(StoreError::Denied(Denial::SessionEnded))), "{outcome:?}");
+            assert!(matches!(outcome, Err(Error::Denied(Denial::SessionEnded))), "{outcome:?}");
             acknowledged += saved;
         }
         let afterwards: i64 = query(database(), &sql).parse().unwrap();
@@ -106,7 +106,7 @@ async fn revocation_waits_for_saves_in_flight() {
         blocker.batch_execute("BEGIN; LOCK TABLE credentials IN SHARE MODE").await.unwrap();
         let save = tokio::spawn({
             let (here, world) = (Arc::clone(&here), Arc::clone(&world));
-            async move { here.save_credential(world.save()).await.unwrap() }
+            async move { world.saved(&here).await.unwrap() }
         });
         wait_for_waiting(&observer, 1, || save.is_finished()).await;
         let revoked = tokio::spawn({
@@ -124,7 +124,7 @@ async fn revocation_waits_for_saves_in_flight() {
         blocker.batch_execute("COMMIT").await.unwrap();
         assert_eq!(revoked.await.unwrap(), "1", "{revocation:?} was acknowledged before a save that then stood");
         save.await.unwrap();
-        assert!(matches!(here.save_credential(world.save()).await, Err(StoreError::Denied(_))));
+        assert!(matches!(world.saved(&here).await, Err(Error::Denied(_))));
     }
 }
 
@@ -142,14 +142,13 @@ async fn locked_row_causes_refusal_without_effect() {
     let store = store(database()).await;
     let world = World::make(&store, number()).await;
     let holder = client(database()).await;
-    let sql =
-        format!("BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{}' FOR UPDATE", world.organization);
+    let sql = format!("BEGIN; SELECT 1 FROM organizations WHERE id = '{}' FOR UPDATE", world.organization);
     holder.batch_execute(&sql).await.unwrap();
-    let refusal = store.save_credential(world.save()).await.unwrap_err();
-    assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+    let refusal = world.saved(&store).await.unwrap_err();
+    assert!(matches!(refusal, Error::Store(StoreError::Unavailable(_))), "{refusal:?}");
     holder.batch_execute("COMMIT").await.unwrap();
-    store.save_credential(world.save()).await.unwrap();
-    let sql = format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", world.organization);
+    world.saved(&store).await.unwrap();
+    let sql = format!("SELECT credentials FROM organizations WHERE id = '{}'", world.organization);
     assert_eq!(query(database(), &sql), "1");
 }
 
@@ -163,8 +162,9 @@ async fn interrupted_connections_are_replaced_transparently() {
         let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
         assert_ne!(query(&address, cut), "0");
-        store.save_credential(world.save()).await.unwrap();
-        assert!(store.organization_keys(world.organization).await.unwrap().is_some());
+        world.saved(&store).await.unwrap();
+        let read = ReadOrganization(world.organization);
+        assert!(world.operate(&store, &Principal::Operator, read).await.unwrap().is_some());
     }
 }
 
@@ -174,14 +174,14 @@ async fn crashed_database_server_is_unavailable_until_restart() {
     let store = store(&cluster.create_database()).await;
     store.migrate(now(), &mut |_| {}).await.unwrap();
     let world = World::make(&store, number()).await;
-    store.save_credential(world.save()).await.unwrap();
+    world.saved(&store).await.unwrap();
     cluster.crash();
     for _ in 0..3 {
-        let refusal = store.save_credential(world.save()).await.unwrap_err();
-        assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+        let refusal = world.saved(&store).await.unwrap_err();
+        assert!(matches!(refusal, Error::Store(StoreError::Unavailable(_))), "{refusal:?}");
     }
     cluster.resume();
-    store.save_credential(world.save()).await.unwrap();
+    world.saved(&store).await.unwrap();
 }
 
 #[tokio::test]

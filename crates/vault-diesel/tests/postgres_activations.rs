@@ -94,7 +94,7 @@ async fn issuances_and_replacements_do_not_deadlock() {
         let world = &World::make(&here, round + 1).await;
         let mut saved = Vec::new();
         for _ in 0..6 {
-            saved.push(world.save_activated(&here).await.id);
+            saved.push(world.save_activated(&here).await);
         }
         let principals = [world.integration(&here).await, world.integration(&here).await];
         let principals = &principals.map(|found| world.activator(&found));
@@ -111,8 +111,7 @@ async fn issuances_and_replacements_do_not_deadlock() {
                 operations.push(async move { decided(server.issue_credentials(command.clone()).await) }.boxed());
             }
             for id in &saved {
-                let command = world.replace(*id, 1);
-                operations.push(async move { decided(server.change_credential(command.clone()).await) }.boxed());
+                operations.push(world.by_account(server, world.replace(*id, 1)).map(decided).boxed());
             }
             let id = saved[2];
             operations.push(async move { decided(world.delete(server, id).await) }.boxed());
@@ -246,7 +245,7 @@ async fn revocation_waits_for_issuances_in_flight() {
     let all = [Freeze, Rotation, Deletion, OrganizationDisabled, OrganizationDeleted].map(Some);
     for (number, revocation) in all.into_iter().chain([None]).enumerate() {
         let world = Arc::new(World::make(&here, ROUNDS + 100 + number as u64).await);
-        let saved = world.save_activated(&here).await.id;
+        let saved = world.save_activated(&here).await;
         let found = world.integration(&here).await;
         let principal = world.activator(&found);
         let begin = world.take(&principal);

@@ -1,7 +1,6 @@
 //! Commands that share a transaction on PostgreSQL.
 
 use crate::support;
-use vault_testkit::commands::CredentialCommands as _;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
@@ -10,18 +9,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use support::activators::activated;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
-use support::world::World;
+use support::world::{World, new_data};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
-use vault_core::credential::SaveCredential;
+use vault_core::credential::{ChangedVersion, CredentialEdit, CredentialType, SaveCredential};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::integration::CreateIntegration;
 use vault_core::port::{Idempotency, StoreError};
 use vault_core::principal::{Denial, Principal};
-use vault_core::sealed::{Blob, SealedData};
-use vault_core::{Command, Refusal};
+use vault_core::{Error, Refusal};
 use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
@@ -31,25 +30,7 @@ fn number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-type Answers<T> = Vec<BoxFuture<'static, Result<T, StoreError>>>;
-
-fn save(
-    store: &Arc<PostgresStore>,
-    command: Command<SaveCredential>,
-) -> BoxFuture<'static, Result<CredentialId, StoreError>> {
-    let store = Arc::clone(store);
-    async move { store.save_credential(command).await }.boxed()
-}
-
-fn replace(
-    store: &Arc<PostgresStore>,
-    world: &World,
-    id: CredentialId,
-    revision: i64,
-) -> BoxFuture<'static, Result<Option<i64>, StoreError>> {
-    let (store, command) = (Arc::clone(store), world.replace(id, revision));
-    async move { store.change_credential(command).await }.boxed()
-}
+type Answers<T> = Vec<BoxFuture<'static, Result<T, Error>>>;
 
 /// A separate database, so that only this test makes connections wait in it.
 struct Scene {
@@ -73,24 +54,37 @@ impl Scene {
         Self { address: address.to_owned(), store, world, blocker, observer }
     }
 
-    /// Saves `count` credentials, one after the other.
+    fn save(&self, save: SaveCredential) -> BoxFuture<'static, Result<CredentialId, Error>> {
+        self.world.by_account(&self.store, save).boxed()
+    }
+
+    fn saves(&self, count: usize) -> Answers<CredentialId> {
+        (0..count).map(|_| self.save(self.world.save())).collect()
+    }
+
+    /// Saves `count` credentials that differ in their ID only, one after the other.
     async fn saved(&self, count: usize) -> Vec<CredentialId> {
         let mut saved = Vec::with_capacity(count);
         for _ in 0..count {
-            saved.push(self.store.save_credential(self.world.save()).await.unwrap());
+            let save = SaveCredential { namespace: activated(), new: new_data(0), ..self.world.save() };
+            saved.push(self.save(save).await.unwrap());
         }
         saved
     }
 
-    /// Blocks the first command at the credential count, inside its transaction, and queues the others. Then lets all
+    fn replace(&self, id: CredentialId, revision: i64) -> BoxFuture<'static, Result<ChangedVersion, Error>> {
+        self.world.by_account(&self.store, self.world.replace(id, revision)).boxed()
+    }
+
+    /// Blocks the first command at the row of the organization, inside its transaction, and queues the others. Then lets all
     /// continue.
     async fn hold_up<T>(
         &self,
         mut waiting: Answers<T>,
         then: impl AsyncFnOnce(&mut Answers<T>),
-    ) -> Vec<Result<T, StoreError>> {
+    ) -> Vec<Result<T, Error>> {
         let of = self.world.organization;
-        let sql = format!("BEGIN; SELECT 1 FROM credential_counts WHERE organization_id = '{of}' FOR UPDATE");
+        let sql = format!("BEGIN; SELECT 1 FROM organizations WHERE id = '{of}' FOR UPDATE");
         self.blocker.batch_execute(&sql).await.unwrap();
         // Polling a command queues it.
         assert!((&mut waiting[0]).now_or_never().is_none());
@@ -109,8 +103,7 @@ impl Scene {
     }
 
     fn counted(&self) -> String {
-        let sql =
-            format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", self.world.organization);
+        let sql = format!("SELECT credentials FROM organizations WHERE id = '{}'", self.world.organization);
         query(&self.address, &sql)
     }
 
@@ -126,8 +119,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_writes_share_a_transaction() {
     let scene = Scene::new().await;
-    let saves = (0..100).map(|_| save(&scene.store, scene.world.save())).collect();
-    assert!(scene.hold_up(saves, async |_| {}).await.iter().all(Result::is_ok));
+    assert!(scene.hold_up(scene.saves(100), async |_| {}).await.iter().all(Result::is_ok));
     // The first was the only one when it started. Then 64 and the rest follow.
     let transactions = "count(*) || ' in ' || count(DISTINCT xmin::text)";
     assert_eq!((scene.count(transactions), scene.counted()), ("100 in 3".to_owned(), "100".to_owned()));
@@ -140,11 +132,11 @@ async fn queued_operations_share_a_transaction() {
     let scene = Scene::new().await;
     let mut creations: Vec<_> = (0..20).map(|_| scene.world.new_integration()).collect();
     let run = |creations: Vec<CreateIntegration>| {
-        let run = |create| scene.world.running(&scene.store, Principal::Operator, create).map(Ok).boxed();
+        let run = |create| scene.world.running(&scene.store, Principal::Operator, create).boxed();
         creations.into_iter().map(run).collect()
     };
     let created = scene.hold_up(run(creations.clone()), async |_| {}).await;
-    assert!(created.into_iter().flatten().all(|created| created.is_ok()));
+    assert!(created.iter().all(Result::is_ok));
     let rows = |what: &str| {
         let of = scene.world.organization;
         let sql = format!("SELECT {what} FROM entities WHERE organization_id = '{of}' AND kind = 'integration'");
@@ -158,7 +150,7 @@ async fn queued_operations_share_a_transaction() {
     }
     creations.splice(10..11, [scene.world.new_integration()]);
     let outcomes = scene.hold_up(run(creations), async |_| {}).await;
-    let created = outcomes.into_iter().flatten().filter(|outcome| outcome.is_ok()).count();
+    let created = outcomes.into_iter().flatten().count();
     assert_eq!(
         (created, rows("count(*)"), scene.audited("integration.created")),
         (1, "21".to_owned(), "21".to_owned())
@@ -173,10 +165,8 @@ async fn queued_organizations_share_a_transaction() {
     let settings = PostgresSettings { connections: 1, longest_wait: Duration::from_secs(120), ..settings };
     let scene = Scene::at(&address, PostgresStore::connect(settings).await.unwrap()).await;
     let others = [World::make(&scene.store, number()).await, World::make(&scene.store, number()).await];
-    let mut saves = vec![save(&scene.store, scene.world.save())];
-    for number in 0..10 {
-        saves.push(save(&scene.store, others[number % 2].save()));
-    }
+    let mut saves = scene.saves(1);
+    saves.extend((0..10).map(|number| scene.save(others[number % 2].save())));
     let saved = scene.hold_up(saves, async |_| {}).await;
     assert!(saved.into_iter().all(|saved| saved.is_ok()));
     let of = scene.world.organization;
@@ -194,18 +184,18 @@ async fn queued_replacements_share_a_transaction() {
     let nonexistent = CredentialId::from_bytes([0; 16]);
     let (first, last) = (saved[0], saved[19]);
     // In an order other than that of the IDs, by which the rows are locked.
-    let mut replacements: Answers<_> =
-        saved.iter().rev().map(|id| replace(&scene.store, &scene.world, *id, 1)).collect();
-    replacements.push(replace(&scene.store, &scene.world, first, 1)); // replaced before
-    replacements.push(replace(&scene.store, &scene.world, first, 2));
-    replacements.push(replace(&scene.store, &scene.world, nonexistent, 1));
+    let mut replacements: Answers<_> = saved.iter().rev().map(|id| scene.replace(*id, 1)).collect();
+    replacements.push(scene.replace(first, 1)); // replaced before
+    replacements.push(scene.replace(first, 2));
+    replacements.push(scene.replace(nonexistent, 1));
     let mut outcomes = scene.hold_up(replacements, async |_| {}).await;
     let rest = outcomes.split_off(20);
-    assert!(outcomes.into_iter().all(|replaced| replaced.unwrap().is_none()));
+    assert!(outcomes.iter().all(|replaced| matches!(replaced, Ok(ChangedVersion { version: 2, revision: Some(2) }))));
+    let third = ChangedVersion { version: 3, revision: Some(3) };
     assert!(
         matches!(
             rest.as_slice(),
-            [Err(StoreError::Refused(Refusal::Changed)), Ok(None), Err(StoreError::Refused(Refusal::NotFound))]
+            [Err(Error::Refused(Refusal::Changed)), Ok(again), Err(Error::Refused(Refusal::NotFound))] if *again == third
         ),
         "{rest:?}"
     );
@@ -217,7 +207,7 @@ async fn queued_replacements_share_a_transaction() {
         "SELECT count(*), max(version) FROM credential_secrets WHERE organization_id = '{of}' AND destroy_at IS NOT NULL"
     );
     assert_eq!(query(&scene.address, &kept), "21|2");
-    assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), None);
+    assert_eq!(scene.replace(last, 2).await.unwrap(), third);
 }
 
 /// The first of the waiting replacements runs in its own transaction. The others share one.
@@ -227,7 +217,9 @@ async fn replacement_writes_the_same_in_any_batch() {
     let saved = scene.saved(5).await;
     let rows = |table: &str| {
         let of = scene.world.organization;
-        let differing = "count(*) || ' rows, ' || count(DISTINCT to_jsonb(one) - 'id' - 'namespace') || ' contents'";
+        // Cards and data contain the ID as text.
+        let row = "replace((to_jsonb(one) - 'id')::text, encode(convert_to(id::text, 'UTF8'), 'hex'), '')";
+        let differing = format!("count(*) || ' rows, ' || count(DISTINCT {row}) || ' contents'");
         query(&scene.address, &format!("SELECT {differing} FROM {table} one WHERE organization_id = '{of}'"))
     };
     for revision in 1..=3 {
@@ -235,23 +227,18 @@ async fn replacement_writes_the_same_in_any_batch() {
         let replacements: Answers<_> = saved
             .iter()
             .map(|id| {
-                let mut command = scene.world.replace(*id, revision);
-                command.now = command.now.plus_seconds(revision);
-                command.payload.expires_at = (revision < 3).then(|| command.now.plus_seconds(60));
-                let content = |byte| Blob::from_bytes(vec![byte, revision as u8]);
-                command.payload.card = content(8);
-                let version = command.payload.version.as_mut().expect("it is new");
-                version.data = SealedData { data_key: content(6), data: content(7) };
+                let now = scene.world.now().plus_seconds(revision);
+                let expires_at = (revision < 3).then(|| now.plus_seconds(60));
+                let mut replace = scene.world.replace(*id, revision);
+                replace.edit = CredentialEdit::Replace { kind: CredentialType::DirectLink, expires_at };
+                replace.new = Some(new_data(revision.unsigned_abs()));
                 // The last one keeps the previous version.
-                if revision == 3 {
-                    command.payload.effects.destroyed = vec![1, 2];
-                }
-                let store = Arc::clone(&scene.store);
-                async move { store.change_credential(command).await }.boxed()
+                replace.limits.versions = if revision == 3 { 2 } else { 5 };
+                scene.world.running_at(now, &scene.store, scene.world.principal(), replace).boxed()
             })
             .collect();
         let replaced = scene.hold_up(replacements, async |_| {}).await;
-        assert!(replaced.into_iter().all(|replaced| replaced.unwrap().is_none()));
+        assert!(replaced.iter().all(Result::is_ok));
         assert_eq!(scene.count("count(DISTINCT xmin::text)"), "2");
         assert_eq!(rows("credentials"), "5 rows, 1 contents", "after {revision}");
         // Each version has different content.
@@ -264,9 +251,8 @@ async fn replacement_writes_the_same_in_any_batch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_caller_withdraws_queued_save() {
     let scene = Scene::new().await;
-    let saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
     let answered = scene
-        .hold_up(saves, async |waiting| {
+        .hold_up(scene.saves(20), async |waiting| {
             // The first is running, and completes even if its caller is dropped.
             drop(waiting.remove(0));
             waiting.truncate(9);
@@ -275,21 +261,20 @@ async fn cancelled_caller_withdraws_queued_save() {
     assert!(answered.into_iter().all(|saved| saved.is_ok()));
     assert_eq!((scene.count("count(*)"), scene.counted()), ("10".to_owned(), "10".to_owned()));
     // No command remains in the queue, and the organization can continue.
-    scene.store.save_credential(scene.world.save()).await.unwrap();
+    scene.world.saved(&scene.store).await.unwrap();
     assert_eq!(scene.counted(), "11");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_save_rolls_back_no_other() {
     let scene = Scene::new().await;
-    let mut saves: Answers<_> = (0..20).map(|_| save(&scene.store, scene.world.save())).collect();
-    let (one, mut same) = (scene.world.save(), scene.world.save());
-    same.payload.id = one.payload.id;
-    saves.push(save(&scene.store, one));
-    saves.push(save(&scene.store, same));
+    let mut saves = scene.saves(20);
+    let one = scene.world.save();
+    saves.push(scene.save(SaveCredential { id: one.id, ..scene.world.save() }));
+    saves.push(scene.save(one));
     let outcomes = scene.hold_up(saves, async |_| {}).await;
     let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_err()).collect();
-    assert!(matches!(failed.as_slice(), [Err(StoreError::Fault(_))]), "{failed:?}");
+    assert!(matches!(failed.as_slice(), [Err(Error::Store(StoreError::Fault(_)))]), "{failed:?}");
     assert_eq!((scene.count("count(*)"), scene.counted()), ("21".to_owned(), "21".to_owned()));
     assert_eq!(scene.audited("credential.saved"), "21");
 }
@@ -297,9 +282,8 @@ async fn failed_save_rolls_back_no_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn saves_queued_behind_the_end_of_their_session_are_refused() {
     let scene = Scene::new().await;
-    let saves: Answers<_> = (0..10).map(|_| save(&scene.store, scene.world.save())).collect();
     let outcomes = scene
-        .hold_up(saves, async |_| {
+        .hold_up(scene.saves(10), async |_| {
             // A logout waits for the lock, too.
             let (sql, of) = ("DELETE FROM sessions WHERE organization_id = ", scene.world.organization);
             query(&scene.address, &format!("{sql}'{of}'"));
@@ -307,7 +291,7 @@ async fn saves_queued_behind_the_end_of_their_session_are_refused() {
         .await;
     // The session ended before the saves were authorized, so none may be committed.
     for outcome in outcomes {
-        assert!(matches!(outcome, Err(StoreError::Denied(Denial::SessionEnded))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Error::Denied(Denial::SessionEnded))), "{outcome:?}");
     }
     assert_eq!((scene.count("count(*)"), scene.counted()), ("0".to_owned(), "0".to_owned()));
 }
@@ -315,10 +299,9 @@ async fn saves_queued_behind_the_end_of_their_session_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_transaction_is_retried() {
     let scene = Scene::new().await;
-    let saves: Answers<_> = (0..30).map(|_| save(&scene.store, scene.world.save())).collect();
     let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let outcomes = scene.hold_up(saves, async |_| assert_eq!(query(&scene.address, cut), "1")).await;
+    let outcomes = scene.hold_up(scene.saves(30), async |_| assert_eq!(query(&scene.address, cut), "1")).await;
     assert!(outcomes.into_iter().all(|saved| saved.is_ok()));
     assert_eq!((scene.count("count(*)"), scene.counted()), ("30".to_owned(), "30".to_owned()));
 }
@@ -404,30 +387,24 @@ async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() 
     let address = Cluster::shared().create_database();
     let wire = Wire::to(&address);
     let scene = Scene::at(&address, patient_store(&wire.address).await).await;
-    let commands: Vec<_> = (0..20)
-        .map(|number| {
-            let mut command = scene.world.save();
-            let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
-            command.payload.version.idempotency =
-                Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
-            command
-        })
-        .collect();
-    let ids: Vec<_> = commands.iter().map(|command| command.payload.id).collect();
-    let again = |number: usize| {
-        let mut command = scene.world.save();
-        command.payload.version.idempotency.clone_from(&commands[number].payload.version.idempotency);
-        save(&scene.store, command)
+    let request = |number: usize| {
+        let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
+        let mut save = scene.world.save();
+        save.new.idempotency = Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
+        save
     };
-    let saves = commands.iter().cloned().map(|command| save(&scene.store, command)).collect();
+    let saves: Vec<_> = (0..20).map(request).collect();
+    let ids: Vec<_> = saves.iter().map(|save| save.id).collect();
+    let saves = saves.into_iter().map(|save| scene.save(save)).collect();
     let outcomes = scene.hold_up(saves, async |_| wire.loses.store(true, Ordering::SeqCst)).await;
     wire.loses.store(false, Ordering::SeqCst);
     for outcome in outcomes {
-        assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+        assert!(matches!(outcome, Err(Error::Store(StoreError::Unavailable(_)))), "{outcome:?}");
     }
     // Each is committed once. A request with the same idempotency key gets the earlier result.
     assert_eq!((scene.count("count(*)"), scene.counted()), ("20".to_owned(), "20".to_owned()));
-    for (number, answered) in join_all((0..20).map(again)).await.into_iter().enumerate() {
+    for (number, answered) in join_all((0..20).map(|number| scene.save(request(number)))).await.into_iter().enumerate()
+    {
         assert_eq!(answered.unwrap(), ids[number]);
     }
     assert_eq!((scene.count("count(*)"), scene.counted()), ("20".to_owned(), "20".to_owned()));
@@ -438,17 +415,13 @@ async fn saves_with_indeterminate_commit_are_neither_acknowledged_nor_retried() 
 async fn replicas_share_limit_while_batching_saves() {
     let replicas = [store(database()).await, store(database()).await, store(database()).await];
     let world = World::make(&replicas[0], number()).await;
-    let saves = (0..150_usize).map(|number| {
-        let mut command = world.save();
-        command.payload.limit = 70;
-        save(&replicas[number % 3], command)
-    });
+    let saves = (0..150_usize)
+        .map(|number| world.by_account(&replicas[number % 3], SaveCredential { limit: 70, ..world.save() }));
     let outcomes = join_all(saves).await;
-    let refused = |outcome: &&Result<CredentialId, StoreError>| {
-        matches!(outcome, Err(StoreError::Refused(Refusal::LimitReached { .. })))
-    };
+    let refused =
+        |outcome: &&Result<CredentialId, Error>| matches!(outcome, Err(Error::Refused(Refusal::LimitReached { .. })));
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 70);
     assert_eq!(outcomes.iter().filter(refused).count(), 80);
-    let sql = format!("SELECT credentials FROM credential_counts WHERE organization_id = '{}'", world.organization);
+    let sql = format!("SELECT credentials FROM organizations WHERE id = '{}'", world.organization);
     assert_eq!(query(database(), &sql), "70");
 }

@@ -1,7 +1,6 @@
 //! Behaviour of the embedded store beyond the contract of the ports.
 
 use crate::support;
-use vault_testkit::commands::CredentialCommands as _;
 
 use futures_util::future::join_all;
 use std::fs;
@@ -11,7 +10,10 @@ use std::time::{Duration, Instant};
 use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
-use vault_core::port::{KeyRepository as _, Maintenance as _, StoreError};
+use vault_core::credential::SaveCredential;
+use vault_core::organization::ReadOrganization;
+use vault_core::port::{Maintenance as _, StoreError};
+use vault_core::principal::Principal;
 use vault_core::{Error, Refusal};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
@@ -27,7 +29,7 @@ async fn setting() -> (Scratch, Arc<SqliteStore>, Arc<World>) {
 async fn files_are_encrypted_and_private() {
     rustix::process::umask(rustix::fs::Mode::empty());
     let (scratch, store, world) = setting().await;
-    store.save_credential(world.save()).await.unwrap();
+    world.saved(&store).await.unwrap();
     let mut names = Vec::new();
     for entry in fs::read_dir(scratch.path().parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
@@ -90,11 +92,11 @@ fn database_is_locked_by_one_named_server() {
 async fn acknowledged_writes_exist_after_reopening() {
     let (scratch, store, world) = setting().await;
     for _ in 0..10 {
-        store.save_credential(world.save()).await.unwrap();
+        world.saved(&store).await.unwrap();
     }
     store.close().await;
-    let refusal = store.save_credential(world.save()).await.unwrap_err();
-    assert!(matches!(refusal, StoreError::Unavailable(_)));
+    let refusal = world.saved(&store).await.unwrap_err();
+    assert!(matches!(refusal, Error::Store(StoreError::Unavailable(_))));
     drop(store);
     let store = scratch.open();
     assert_eq!(world.listed(&store, world.list(100)).await.unwrap().len(), 10);
@@ -104,21 +106,19 @@ async fn acknowledged_writes_exist_after_reopening() {
 async fn commands_of_a_batch_succeed_separately() {
     let (scratch, store, world) = setting().await;
     let saves = (0..300_usize).map(|number| {
-        let (store, mut save) = (Arc::clone(&store), world.save());
-        if number % 3 == 0 {
-            save.payload.limit = 0;
-        }
-        tokio::spawn(async move { (number, store.save_credential(save).await) })
+        let limit = if number % 3 == 0 { 0 } else { 1_000 };
+        let save = world.by_account(&store, SaveCredential { limit, ..world.save() });
+        tokio::spawn(async move { (number, save.await) })
     });
     for save in saves.collect::<Vec<_>>() {
         let (number, outcome) = save.await.unwrap();
-        let limited = matches!(outcome, Err(StoreError::Refused(Refusal::LimitReached { limit: 0, .. })));
+        let limited = matches!(outcome, Err(Error::Refused(Refusal::LimitReached { limit: 0, .. })));
         assert!(if number % 3 == 0 { limited } else { outcome.is_ok() }, "{number}");
     }
     let count = |sql: &str| scratch.bare().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count("SELECT count(*) FROM credentials"), 200);
     assert_eq!(count("SELECT count(*) FROM credential_secrets"), 200);
-    assert_eq!(count("SELECT credentials FROM credential_counts"), 200);
+    assert_eq!(count("SELECT credentials FROM organizations"), 200);
     assert_eq!(count("SELECT count(*) FROM audit WHERE action = 'credential.saved'"), 200);
 }
 
@@ -130,7 +130,7 @@ async fn full_queue_refuses_immediately() {
     let world = World::make(&store, 1).await;
     let holder = scratch.bare();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let saves = join_all((0..64).map(|_| store.save_credential(world.save())));
+    let saves = join_all((0..64).map(|_| world.saved(&store)));
     let release = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         holder.execute_batch("ROLLBACK").unwrap();
@@ -138,7 +138,7 @@ async fn full_queue_refuses_immediately() {
     let (outcomes, ()) = tokio::join!(saves, release);
     let (saved, refused): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(Result::is_ok);
     assert!((4..=8).contains(&saved.len()), "{}", saved.len());
-    assert!(refused.iter().all(|refusal| matches!(refusal, Err(StoreError::Unavailable(_)))));
+    assert!(refused.iter().all(|refusal| matches!(refusal, Err(Error::Store(StoreError::Unavailable(_))))));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,13 +147,13 @@ async fn locked_database_causes_refusal_without_effect() {
     let holder = scratch.bare();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let started = Instant::now();
-    let refusal = store.save_credential(world.save()).await.unwrap_err();
-    assert!(matches!(refusal, StoreError::Unavailable(_)));
+    let refusal = world.saved(&store).await.unwrap_err();
+    assert!(matches!(refusal, Error::Store(StoreError::Unavailable(_))));
     assert!(started.elapsed() >= Duration::from_millis(4_900), "it was waited for");
     // Readers never wait for a writer.
     assert!(world.listed(&store, world.list(10)).await.unwrap().is_empty());
     holder.execute_batch("ROLLBACK").unwrap();
-    store.save_credential(world.save()).await.unwrap();
+    world.saved(&store).await.unwrap();
     assert_eq!(world.listed(&store, world.list(10)).await.unwrap().len(), 1);
 }
 
@@ -166,7 +166,7 @@ async fn command_gets_write_lock_next_to_busy_server() {
             let (store, world, stop) = (Arc::clone(&store), Arc::clone(&world), Arc::clone(&stop));
             tokio::spawn(async move {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    store.save_credential(world.save()).await.unwrap();
+                    world.saved(&store).await.unwrap();
                 }
             })
         })
@@ -186,9 +186,7 @@ async fn command_gets_write_lock_next_to_busy_server() {
 #[tokio::test]
 async fn damaged_row_is_reported() {
     let (scratch, store, world) = setting().await;
-    let save = world.save();
-    let id = save.payload.id;
-    store.save_credential(save).await.unwrap();
+    let id = world.saved(&store).await.unwrap();
     scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
     match world.listed(&store, world.list(10)).await.unwrap_err() {
         Error::Store(StoreError::Integrity { table, id: row, reason }) => {
@@ -202,7 +200,7 @@ async fn damaged_row_is_reported() {
 async fn damaged_page_affects_only_its_rows() {
     let (scratch, store, world) = setting().await;
     for _ in 0..200 {
-        store.save_credential(world.save()).await.unwrap();
+        world.saved(&store).await.unwrap();
     }
     store.close().await;
     drop(store);
@@ -220,7 +218,8 @@ async fn damaged_page_affects_only_its_rows() {
     for _ in 0..3 {
         let failure = world.listed(&store, world.list(200)).await.unwrap_err();
         assert!(matches!(failure, Error::Store(StoreError::Fault(_))), "{failure:?}");
-        assert!(store.organization_keys(world.organization).await.unwrap().is_some());
+        let read = ReadOrganization(world.organization);
+        assert!(world.operate(&store, &Principal::Operator, read).await.unwrap().is_some());
     }
 }
 
@@ -254,17 +253,17 @@ async fn failed_commit_closes_store() {
     let log = fs::metadata(scratch.path().with_extension("db-wal")).unwrap().len();
     let limit = getrlimit(Resource::Fsize);
     setrlimit(Resource::Fsize, Rlimit { current: Some(log), maximum: limit.maximum }).unwrap();
-    let refusal = store.save_credential(world.save()).await.unwrap_err();
-    assert!(matches!(refusal, StoreError::Unavailable(_)), "{refusal:?}");
+    let refusal = world.saved(&store).await.unwrap_err();
+    assert!(matches!(refusal, Error::Store(StoreError::Unavailable(_))), "{refusal:?}");
     tokio::time::timeout(Duration::from_secs(10), store.failed()).await.unwrap();
     // The disk works again, but its content is unknown.
     setrlimit(Resource::Fsize, limit).unwrap();
-    assert!(store.save_credential(world.save()).await.is_err());
+    assert!(world.saved(&store).await.is_err());
     assert!(world.listed(&store, world.list(10)).await.is_err());
     assert!(store.check(NOW).await.is_err());
     store.close().await;
     drop(store);
     let store = scratch.open();
-    store.save_credential(world.save()).await.unwrap();
+    world.saved(&store).await.unwrap();
     assert_eq!(world.listed(&store, world.list(10)).await.unwrap().len(), 1);
 }

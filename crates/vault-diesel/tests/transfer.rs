@@ -165,10 +165,7 @@ async fn existing_copy_is_compared() {
     assert!(prepare(&address).await.unwrap().is_complete());
     run(&scratch, &address, false).await.unwrap().release().await;
     assert_eq!(query(&address, "SELECT xmin FROM organizations"), first, "nothing was written again");
-    query(
-        &address,
-        "UPDATE organizations SET fingerprint_wrapped = 'other' WHERE id = '01010101-0101-0101-0101-010101010101'",
-    );
+    query(&address, "UPDATE organizations SET key_uses = 7 WHERE id = '01010101-0101-0101-0101-010101010101'");
     let error = run(&scratch, &address, false).await.map(drop).unwrap_err();
     assert!(matches!(&error, TransferError::Differs { table } if table == "organizations"), "{error:?}");
 }
@@ -180,7 +177,7 @@ async fn rows_changed_by_target_are_detected_and_rolled_back() {
     target.migrate(NOW, &mut |_| {}).await.unwrap();
     query(
         &address,
-        "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.fingerprint_wrapped := ''x''; RETURN NEW; END'; \
+        "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.key_uses := 7; RETURN NEW; END'; \
          CREATE TRIGGER spoil BEFORE INSERT ON organizations FOR EACH ROW EXECUTE FUNCTION spoil()",
     );
     let error = run(&scratch, &address, false).await.map(drop).unwrap_err();

@@ -22,9 +22,6 @@ impl EventSink for LoggedEvents {
             Event::OrganizationKeyReplaced(key) => {
                 tracing::info!(%key, "replaced an organization key that reached its use limit");
             }
-            Event::OrganizationKeyNotReplaced(key) => {
-                tracing::warn!(%key, "cannot replace an organization key that reached its use limit; retrying later");
-            }
             _ => {}
         }
     }

@@ -54,19 +54,12 @@
 //! # }
 //! ```
 //!
-//! and the other sealing ports are not openers:
+//! and the port that seals credentials is none:
 //!
 //! ```compile_fail,E0308
 //! # use vault_core::usecase::Activations;
 //! # fn with(opened: &vault_embed::OpenVault) -> Activations {
-//! opened.activations(opened.ports().information_opener.clone())
-//! # }
-//! ```
-//!
-//! ```compile_fail,E0308
-//! # use vault_core::usecase::Activations;
-//! # fn with(opened: &vault_embed::OpenVault) -> Activations {
-//! opened.activations(opened.ports().sealer.clone())
+//! opened.activations(opened.ports().operations.ports.credentials.clone())
 //! # }
 //! ```
 

@@ -35,7 +35,8 @@ impl Maintenance {
     /// Starts the maintenance of `vault`, and updates its anchor, if any.
     pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
-        let sealing = keep_sealed(vault.operator(), vault.anchored.clone(), vault.ports.digester.clone());
+        let sealing =
+            keep_sealed(vault.operator(), vault.anchored.clone(), vault.ports.operations.ports.digester.clone());
         let rest = work(vault.operator(), vault.accounts(), ends);
         let task = tokio::spawn(async {
             // Run them concurrently, because the deletion of expired rows may take seconds.

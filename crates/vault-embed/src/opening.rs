@@ -17,6 +17,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Origin, Subject};
 use vault_core::id::InstanceId;
+use vault_core::operation::Operations;
 use vault_core::port::{Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, Opener};
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
@@ -260,12 +261,12 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
     let ports = AccountPorts {
         environment: ports.environment.clone(),
         tally: Arc::clone(tally),
-        operations: ports.operations(),
+        operations: ports.operations.clone(),
         log: ports.store.audit.clone(),
         hasher: ports.hasher.clone(),
         passcodes: ports.passcodes.clone(),
         tokens: ports.tokens.clone(),
-        digester: ports.digester.clone(),
+        digester: ports.operations.ports.digester.clone(),
         entropy: ports.entropy.clone(),
     };
     Accounts::new(instance, ports)
@@ -473,20 +474,16 @@ impl Platform {
         store.report_to(self.events.clone());
         let (environment, store) = (self.environment(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester(environment.clock.clone()));
-        let crypto = keyring.credentials(store.keys.clone());
+        let (crypto, documents) = (keyring.credentials(), Arc::new(keyring.entity_sealer()));
         let ports = Ports {
             entropy: self.entropy.clone(),
-            sealer: crypto.sealer,
-            card_opener: crypto.list_opener,
-            rewrapper: crypto.rewrapper,
+            operations: Operations::new(store.rows.clone(), documents, crypto.sealer, digester),
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
-            entity_sealer: Arc::new(keyring.entity_sealer()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(epoch)),
             environment,
             store,
-            digester,
         };
         Ok((ports, crypto.opener))
     }

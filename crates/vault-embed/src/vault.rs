@@ -8,10 +8,8 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::port::{
-    CardOpener, EntitySealer, Entropy, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper,
-    Sealer, StoreError, TokenIssuer,
-};
+use vault_core::operation::Operations;
+use vault_core::port::{Entropy, InstanceRewrapper, PasscodeVerifier, PasswordHasher, StoreError, TokenIssuer};
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
 use vault_diesel::{
@@ -77,18 +75,10 @@ pub struct Ports {
     pub entropy: Arc<dyn Entropy>,
     /// The store.
     pub store: StorePorts,
-    /// Seals credentials.
-    pub sealer: Arc<dyn Sealer>,
-    /// Decrypts the information that lists show.
-    pub card_opener: Arc<dyn CardOpener>,
-    /// Moves credentials from one organization key to another.
-    pub rewrapper: Arc<dyn Rewrapper>,
+    /// Runs operations on the store. Contains the ports that seal documents and credentials and compute keyed digests.
+    pub operations: Operations,
     /// Creates instance keys.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
-    /// Seals and opens the documents of entities.
-    pub entity_sealer: Arc<dyn EntitySealer>,
-    /// Computes keyed digests.
-    pub digester: Arc<dyn KeyedDigester>,
     /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
     /// Generates and verifies passcodes and recovery codes.
@@ -227,6 +217,9 @@ impl OpenVault {
             maintenance.end().await;
         }
         let recorded = self.tally.flush(true).await;
+        if let Err(error) = self.operator().record_counts(true).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the last uses of keys were not recorded");
+        }
         if self.maintenance.is_some() {
             seal(&self.operator(), self.anchored.as_deref(), SEAL_LAST).await;
         }

@@ -3,13 +3,11 @@
 //! The opener, which decrypts credential data, is an argument of the contexts that require it, because an [`OpenVault`]
 //! does not contain it.
 
-use crate::vault::{OpenVault, Ports};
+use crate::vault::OpenVault;
 use std::sync::Arc;
-use vault_core::operation::Operations;
 use vault_core::port::{EventCarrier, Opener};
 use vault_core::usecase::{
-    Accounts, Activations, AuditReader, Federation, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys,
-    Notifier, Operator, Receivers, Vault,
+    Accounts, Activations, AuditReader, Federation, Inspector, Integrations, Keys, Notifier, Operator, Receivers, Vault,
 };
 use vault_crypto::FederationKeys;
 use vault_diesel::Store;
@@ -17,27 +15,12 @@ use vault_diesel::Store;
 /// Number of rows that one transaction of a rotation moves on PostgreSQL.
 const POSTGRES_BATCH: usize = 64;
 
-impl Ports {
-    /// Returns what runs operations on the store.
-    pub(crate) fn operations(&self) -> Operations {
-        let (store, sealer) = (self.store.rows.clone(), self.entity_sealer.clone());
-        Operations { store, sealer, digester: self.digester.clone() }
-    }
-}
-
 /// Credentials.
 impl OpenVault {
     /// Returns the context to save, list, show and delete credentials, with the default limit and without a probe.
     pub fn vault(&self) -> Vault {
         let ports = &self.ports;
-        Vault::new(
-            ports.environment.clone(),
-            self.tally.clone(),
-            ports.store.keys.clone(),
-            ports.sealer.clone(),
-            ports.card_opener.clone(),
-            self.ports.operations(),
-        )
+        Vault::new(ports.environment.clone(), self.tally.clone(), ports.operations.clone())
     }
 }
 
@@ -47,7 +30,7 @@ impl OpenVault {
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
         let (tally, store) = (self.tally.clone(), ports.store.operator.clone());
-        Operator::new(ports.environment.clone(), tally, store, self.ports.operations(), ports.sealer.clone())
+        Operator::new(ports.environment.clone(), tally, store, ports.operations.clone())
     }
 }
 
@@ -56,8 +39,8 @@ impl OpenVault {
     /// Returns the context to read the audit log, for admins and operators.
     pub fn audit_reader(&self) -> AuditReader {
         let ports = &self.ports;
-        let digester = ports.digester.clone();
-        AuditReader::new(ports.environment.clone(), self.tally.clone(), self.ports.operations(), digester)
+        let digester = ports.operations.ports.digester.clone();
+        AuditReader::new(ports.environment.clone(), self.tally.clone(), ports.operations.clone(), digester)
     }
 }
 
@@ -66,14 +49,12 @@ impl OpenVault {
     /// Returns the context to show keys, and to rotate the instance key and those of organizations.
     pub fn keys(&self) -> Keys {
         let ports = &self.ports;
-        let crypto = KeyCrypto {
-            sealer: ports.sealer.clone(),
-            rewrapper: ports.rewrapper.clone(),
-            instance_rewrapper: ports.instance_rewrapper.clone(),
-            cards: ports.card_opener.clone(),
-            digester: ports.digester.clone(),
-        };
-        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), self.ports.operations(), crypto);
+        let keys = Keys::new(
+            ports.environment.clone(),
+            ports.store.rotation.clone(),
+            ports.operations.clone(),
+            ports.instance_rewrapper.clone(),
+        );
         match self.adapter {
             Store::Sqlite(_) => keys,
             // Each row is locked until the transaction ends, and activations of it have to wait.
@@ -88,8 +69,7 @@ impl OpenVault {
     /// Returns the integrity check, which finds stored rows that are damaged or were changed outside the service.
     pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
         let ports = &self.ports;
-        let crypto = InspectionCrypto { cards: ports.card_opener.clone(), digester: ports.digester.clone(), opener };
-        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), self.ports.operations(), crypto)
+        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), ports.operations.clone(), opener)
     }
 }
 
@@ -98,13 +78,13 @@ impl OpenVault {
     /// Returns the context for the administration of receivers by admins and operators.
     pub fn receivers(&self) -> Receivers {
         let ports = &self.ports;
-        Receivers::new(ports.environment.clone(), self.ports.operations(), ports.entropy.clone())
+        Receivers::new(ports.environment.clone(), ports.operations.clone(), ports.entropy.clone())
     }
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
-        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, self.ports.operations())
+        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, ports.operations.clone())
     }
 }
 
@@ -112,7 +92,7 @@ impl OpenVault {
 impl OpenVault {
     /// Returns the context of operators and servers for signing keys.
     pub fn federation(&self) -> Federation {
-        Federation::new(self.ports.environment.clone(), self.ports.operations(), Arc::new(FederationKeys))
+        Federation::new(self.ports.environment.clone(), self.ports.operations.clone(), Arc::new(FederationKeys))
     }
 }
 
@@ -131,7 +111,7 @@ impl OpenVault {
     /// Returns the context for the administration of integrations and namespaces by admins and operators.
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
-        Integrations::new(ports.environment.clone(), self.ports.operations(), ports.entropy.clone())
+        Integrations::new(ports.environment.clone(), ports.operations.clone(), ports.entropy.clone())
     }
 
     /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with
@@ -139,6 +119,6 @@ impl OpenVault {
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
         let log = ports.store.audit.clone();
-        Activations::new(ports.environment.clone(), self.tally.clone(), log, self.ports.operations(), opener)
+        Activations::new(ports.environment.clone(), self.tally.clone(), log, ports.operations.clone(), opener)
     }
 }

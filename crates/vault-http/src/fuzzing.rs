@@ -19,11 +19,12 @@ use vault_api::{
     CheckRequest, CreateIntegrationRequest, EnrolRequest, InviteRequest, LoginRequest, Problem, ProblemCode,
     PromoteRequest, RenewRequest, RotateIntegrationRequest,
 };
+use vault_core::credential::CredentialPatch;
 use vault_core::credential::{CredentialData, CredentialType, FieldClass, Fingerprint};
 use vault_core::cursor::PageRequest;
 use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
-use vault_core::usecase::{CredentialPatch, NewCredential};
+use vault_core::usecase::NewCredential;
 
 /// Inserted into values to detect whether a response repeats them. `~` occurs in no fixed text and in no repeated name.
 const MARK: &str = "~Q9~";

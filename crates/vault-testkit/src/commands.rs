@@ -2,7 +2,8 @@
 
 use crate::clock::{ManualClock, RecordingEvents};
 use crate::contract::Store;
-use crate::crypto::{FakeAuditSealer, FakeDigester};
+use crate::contract::saving::{Changing, Saving};
+use crate::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::activation::{
@@ -10,7 +11,7 @@ use vault_core::activation::{
     IssuanceRefusal, IssueCredentials, ListActivations,
 };
 use vault_core::audit::Origin;
-use vault_core::credential::{ChangeCredential, SaveCredential};
+use vault_core::credential::{ChangeCredential, ChangedVersion, SaveCredential};
 use vault_core::id::CredentialId;
 use vault_core::operation::{Operation, Operations};
 use vault_core::port::{IdGenerator, RowStore, StoreError};
@@ -28,9 +29,9 @@ pub trait CredentialCommands {
     /// Saves a credential.
     fn save_credential(
         &self,
-        command: Command<SaveCredential>,
+        command: Command<Saving>,
     ) -> impl Future<Output = Result<CredentialId, StoreError>> + Send + 'static {
-        run(self.rows(), command)
+        run::<SaveCredential, _>(self.rows(), command)
     }
 
     /// Fetches the credentials of a namespace.
@@ -38,7 +39,8 @@ pub trait CredentialCommands {
         &self,
         command: ForIntegration<FetchCredentials>,
     ) -> impl Future<Output = Result<Vec<FetchedCredential>, StoreError>> + Send + 'static {
-        by_integration(self.rows(), command)
+        let fetched = by_integration(self.rows(), command);
+        async move { Ok(fetched.await?.credentials) }
     }
 
     /// Issues credentials.
@@ -84,10 +86,9 @@ pub trait CredentialCommands {
     /// Changes a credential.
     fn change_credential(
         &self,
-        mut command: Command<ChangeCredential>,
-    ) -> impl Future<Output = Result<Option<i64>, StoreError>> + Send + 'static {
-        command.payload.action = command.audit.record.action;
-        run(self.rows(), command)
+        command: Command<Changing>,
+    ) -> impl Future<Output = Result<ChangedVersion, StoreError>> + Send + 'static {
+        run::<ChangeCredential, _>(self.rows(), command)
     }
 }
 
@@ -103,6 +104,12 @@ impl CredentialCommands for Arc<dyn Store> {
     }
 }
 
+/// Returns what runs operations on a store, with fakes.
+pub(crate) fn operations(store: Arc<dyn RowStore>, ids: Arc<dyn IdGenerator>) -> Operations {
+    let keys = Arc::new(FakeDigester::default());
+    Operations::new(store, keys.clone(), Arc::new(PlainSealer::new(ids)), keys)
+}
+
 /// Generates the ID of one audit entry.
 struct Given(Uuid);
 
@@ -116,9 +123,12 @@ impl IdGenerator for Given {
     }
 }
 
-async fn run<O: Operation>(store: Arc<dyn RowStore>, command: Command<O>) -> Result<O::Outcome, StoreError> {
+async fn run<O: Operation + From<A>, A>(
+    store: Arc<dyn RowStore>,
+    command: Command<A>,
+) -> Result<O::Outcome, StoreError> {
     let id = *command.audit.record.id.as_uuid();
-    operate(store, &command.principal, (command.now, id), command.payload).await
+    operate(store, &command.principal, (command.now, id), O::from(command.payload)).await
 }
 
 /// Runs an operation that contains its time and audit entry.
@@ -140,8 +150,7 @@ async fn operate<O: Operation>(
         awaited: Arc::default(),
         origin: Origin::default(),
     };
-    let keys = Arc::new(FakeDigester::default());
-    let operations = Operations { store, sealer: keys.clone(), digester: keys };
+    let operations = operations(store, environment.ids.clone());
     operations.run(&environment, principal, operation).await.map_err(|error| match error {
         Error::Denied(denial) => StoreError::Denied(denial),
         Error::Refused(refusal) => StoreError::Refused(refusal),

@@ -59,6 +59,7 @@ pub mod re_enrolment;
 pub mod receiver;
 pub mod restore;
 pub mod rotation;
+pub(crate) mod saving;
 pub mod session;
 pub mod standing;
 pub mod tenant;

@@ -113,7 +113,7 @@ impl<S> FakeVault<S> {
         };
         Self {
             tally: Arc::new(AuditTally::new(environment.clone(), ports.clone())),
-            sealer: Arc::new(PlainSealer::new(ports.clone(), ids.clone())),
+            sealer: Arc::new(PlainSealer::new(ids.clone())),
             digester: Arc::new(FakeDigester::default()),
             hasher: Arc::new(FakeHasher::default()),
             passcodes: Arc::new(FakePasscodes::new(ids.clone())),
@@ -130,14 +130,13 @@ impl<S> FakeVault<S> {
 
     /// Returns the use cases of credentials.
     pub fn vault(&self) -> Vault {
-        let (sealer, operations) = (self.sealer.clone(), self.operations());
-        Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, operations)
+        Vault::new(self.environment.clone(), self.tally.clone(), self.operations())
     }
 
     /// Returns the use cases of operators: organizations and maintenance.
     pub fn operator(&self) -> Operator {
         let (tally, store) = (self.tally.clone(), self.ports.clone());
-        Operator::new(self.environment.clone(), tally, store, self.operations(), self.sealer.clone())
+        Operator::new(self.environment.clone(), tally, store, self.operations())
     }
 
     /// Returns the use cases that read the audit log.
@@ -173,7 +172,8 @@ impl<S> FakeVault<S> {
 
     /// Returns what runs operations on the store.
     pub fn operations(&self) -> Operations {
-        Operations { store: self.ports.clone(), sealer: self.digester.clone(), digester: self.digester.clone() }
+        let (documents, credentials) = (self.digester.clone(), self.sealer.clone());
+        Operations::new(self.ports.clone(), documents, credentials, self.digester.clone())
     }
 
     /// Returns the administration of receivers.

@@ -10,10 +10,10 @@ use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
 };
-use vault_core::id::{AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::operation::Work;
 use vault_core::port::*;
-use vault_core::sealed::{InstanceRecord, OrganizationKeys};
+use vault_core::sealed::InstanceRecord;
 use vault_core::time::Timestamp;
 
 /// Effect on one call of a store method.
@@ -172,23 +172,14 @@ ports! {
         version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
         recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
-        existing_rows(row: RecordedRow, places: Vec<InstanceRowKey>) -> Vec<InstanceRowKey>;
+        existing_rows(row: RecordedRow, places: Vec<RowKey>) -> Vec<RowKey>;
     }
     KeyRepository {
         instance() -> Option<InstanceRecord>;
         create_instance(command: CreateInstance) -> bool;
-        organization_keys(organization: OrganizationId) -> Option<OrganizationKeys>;
-        reserve_key_uses(command: ReserveKeyUses) -> bool;
-        replace_organization_key(command: ReplaceOrganizationKey) -> bool;
     }
     RestoreRepository {
         restore_epoch() -> u64;
         finish_restore(command: Command<FinishRestore>) -> Option<Settled>;
-    }
-    KeyRotation {
-        find_sealed(query: FindSealed) -> Vec<SealedCredential>;
-        count_sealed(organization: OrganizationId, key: KeyId) -> i64;
-        move_sealed(command: MoveSealed) -> Option<usize>;
-        destroy_organization_key(command: DestroyOrganizationKey) -> KeyDestruction;
     }
 }

@@ -11,7 +11,6 @@ mod login;
 mod maintenance;
 mod receiver;
 mod restore;
-mod rotation;
 mod row;
 mod rows;
 mod session;
@@ -33,7 +32,7 @@ use vault_core::id::{
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountPlace, EntityRow, StoreError, StoredCredential};
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
-use vault_core::sealed::{InstanceRecord, OrganizationKeys, SealedData};
+use vault_core::sealed::{InstanceRecord, SealedData};
 use vault_core::time::Timestamp;
 
 /// In-memory store that implements every store port of `vault-core`.
@@ -52,8 +51,6 @@ pub enum Defect {
     CountsLess,
     /// Earlier requests with an idempotency key are not found.
     ForgetsRequests,
-    /// Each organization key counts as active.
-    AnyKeyIsActive,
     /// Versions are never destroyed.
     KeepsVersions,
     /// Labels are never changed.
@@ -82,7 +79,8 @@ struct Inner {
 struct State {
     instance: Option<InstanceRecord>,
     restore_epoch: u64,
-    organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
+    /// Uses of the active key of each organization.
+    organizations: BTreeMap<OrganizationId, i64>,
     accounts: BTreeMap<AccountPlace, AccountRow>,
     hourly: HashMap<(OrganizationId, String), HourlyLimit>,
     uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
@@ -195,7 +193,7 @@ impl MemoryStore {
     pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
         let state = &lock(&self.inner).state;
         let kinds = [
-            ("organization keys", state.organization_keys.contains_key(&organization)),
+            ("organization", state.organizations.contains_key(&organization)),
             ("accounts", state.accounts.keys().any(|(of, _)| *of == organization)),
             ("hourly counts", state.hourly.keys().any(|(of, _)| *of == organization)),
             ("uses", state.uses.keys().any(|(of, _)| *of == organization)),

@@ -21,9 +21,9 @@ fn two_thousand_sequences_are_explained() {
 #[test]
 fn sequence_is_played() {
     let sequence = [
-        vec![(Save(0, Some(1), 0, 0), None), (Save(0, Some(1), 0, 0), Some(2)), (List, None)],
+        vec![(Save(0, Some(1), 0), None), (Save(0, Some(1), 0), Some(2)), (List, None)],
         vec![(SetOpen(false), None)],
-        vec![(Delete(0, None), None), (ReplaceKey(0), None)],
+        vec![(Delete(0, None), None), (Rotate, None)],
     ];
     assert_eq!(runtime().block_on(play(&Arc::new(MemoryStore::new()), &sequence)), Ok(()));
 }

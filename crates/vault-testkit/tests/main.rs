@@ -14,7 +14,6 @@ mod models;
 mod receivers;
 mod rereading;
 mod rotation;
-mod sealing;
 mod simulation;
 mod simulation_of_a_day;
 #[cfg(feature = "servers")]

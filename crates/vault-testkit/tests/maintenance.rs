@@ -7,7 +7,7 @@ use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
 use vault_core::credential::HealthState;
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::id::{CredentialId, OrganizationId};
-use vault_core::key_use::KeyUseLimits;
+use vault_core::organization::CountKeyUses;
 use vault_core::port::*;
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditTally, Operator};
@@ -67,8 +67,8 @@ fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -
             counts_clock.advance_millis(takes);
             *slice = Ok(counts.slices.lock().unwrap().pop_front().unwrap_or_default());
         });
-    let (environment, tally, sealer) = (fake.environment.clone(), fake.tally.clone(), fake.sealer.clone());
-    let operator = Operator::new(environment, tally, Arc::new(store), fake.operations(), sealer);
+    let (environment, tally) = (fake.environment.clone(), fake.tally.clone());
+    let operator = Operator::new(environment, tally, Arc::new(store), fake.operations());
     Setting { operator, fake, heap }
 }
 
@@ -155,10 +155,14 @@ async fn empty_vault_has_no_key_usage() {
 async fn key_usage_reports_most_used_key_and_oldest_unsealed_entry() {
     let setting = setting(&[], None, 0);
     let organization = setting.operator.create_organization("Acme").await.unwrap();
-    let keys = setting.fake.store.organization_keys(organization.id).await.unwrap().unwrap();
-    let uses = KeyUseLimits::MOST.stop_at() / 4;
-    let take = ReserveKeyUses { organization: organization.id, key: keys.keys[0].id, from: 0, block: uses };
-    assert!(setting.fake.store.reserve_key_uses(take).await.unwrap());
+    let (organization, key) = (organization.id, organization.keys.active.id);
+    let count = CountKeyUses { organization, key, uses: 1 << 26, replaced_at: i64::MAX };
+    setting
+        .fake
+        .operations()
+        .run(&setting.fake.environment, &vault_core::principal::Principal::Operator, count)
+        .await
+        .unwrap();
     setting.fake.clock.advance_millis(90_000);
     let key_usage = setting.operator.key_usage().await.unwrap();
     assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.25, 90_000));

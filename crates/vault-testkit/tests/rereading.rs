@@ -1,71 +1,77 @@
-//! A rotation may finish between reading a row and reading the keys. The row is then read once more, before it is
-//! reported as damaged.
+//! A key may be added after the keys were read. The operation then runs once more, before a row is reported as damaged.
 
-use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::Error;
-use vault_core::activation::{ActivationTtl, VendMode};
-use vault_core::credential::{Card, CredentialData, CredentialType};
+use vault_core::credential::{Card, CredentialData, CredentialPatch, CredentialType, Fingerprint, SecretBytes};
 use vault_core::id::{AccountId, CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CardContext, CardOpener, CredentialContext, Event, Opener, SealError};
+use vault_core::operation::Operations;
+use vault_core::port::{CardContext, CredentialContext, Event, SealError, SealedCredential, Sealer};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, SealedData};
-use vault_core::usecase::activations::{ActivationRequest, CheckNamespaceRequest};
-use vault_core::usecase::integrations::CreateIntegrationRequest;
-use vault_core::usecase::{Activations, CredentialPatch, CredentialReplacement, NewCredential, Vault};
+use vault_core::sealed::{Blob, OrganizationKeys, SealedData, WrappedKey};
+use vault_core::time::Timestamp;
+use vault_core::usecase::{CredentialReplacement, NewCredential, Vault};
 use vault_testkit::crypto::PlainSealer;
 use vault_testkit::fake::FakeVault;
 
-/// An opener that does not have the keys of the first rows.
+/// A sealer that does not know the keys of the first cards.
 struct Stale {
     sealer: Arc<PlainSealer>,
-    /// Number of rows whose keys it does not have.
+    /// Number of cards whose keys it does not know.
     times: usize,
     calls: AtomicUsize,
 }
 
-impl Stale {
-    fn new(sealer: &Arc<PlainSealer>, times: usize) -> Arc<Self> {
-        Arc::new(Self { sealer: sealer.clone(), times, calls: AtomicUsize::new(0) })
+impl Sealer for Stale {
+    fn open_card(&self, keys: &OrganizationKeys, context: CardContext, sealed: &Blob) -> Result<Card, SealError> {
+        if self.calls.fetch_add(1, Ordering::SeqCst) < self.times {
+            let object = context.credential.to_string();
+            let key = KeyId::from_bytes([9; 16]);
+            return Err(SealError::UnknownKey { table: "credentials", column: "card", object, key });
+        }
+        self.sealer.open_card(keys, context, sealed)
     }
 
-    fn is_unknown(&self) -> bool {
-        self.calls.fetch_add(1, Ordering::SeqCst) < self.times
-    }
-}
-
-fn unknown(credential: CredentialId) -> SealError {
-    let object = credential.to_string();
-    SealError::UnknownKey { table: "credentials", column: "card", object, key: KeyId::from_bytes([9; 16]) }
-}
-
-#[async_trait]
-impl CardOpener for Stale {
-    async fn open_cards<'a>(
+    fn fingerprint(
         &self,
         organization: OrganizationId,
-        cards: &[(CardContext, &'a Blob)],
-    ) -> Result<Vec<Result<Card, SealError>>, SealError> {
-        if self.is_unknown() {
-            return Ok(cards.iter().map(|(context, _)| Err(unknown(context.credential))).collect());
-        }
-        self.sealer.open_cards(organization, cards).await
+        keys: &OrganizationKeys,
+        data: &SecretBytes,
+    ) -> Result<Fingerprint, SealError> {
+        self.sealer.fingerprint(organization, keys, data)
     }
-}
 
-#[async_trait]
-impl Opener for Stale {
-    async fn open(
+    fn seal(
         &self,
+        keys: &OrganizationKeys,
         context: CredentialContext,
         namespace: &Namespace,
-        kind: CredentialType,
-        sealed: &SealedData,
-    ) -> Result<CredentialData, SealError> {
-        self.sealer.open(context, namespace, kind, sealed).await
+        data: &SecretBytes,
+    ) -> Result<SealedData, SealError> {
+        self.sealer.seal(keys, context, namespace, data)
+    }
+
+    fn seal_card(&self, keys: &OrganizationKeys, context: CardContext, card: &Card) -> Result<Blob, SealError> {
+        self.sealer.seal_card(keys, context, card)
+    }
+
+    fn rewrap(
+        &self,
+        _: OrganizationId,
+        _: &OrganizationKeys,
+        _: &SealedCredential,
+    ) -> Result<SealedCredential, SealError> {
+        unreachable!("nothing rotates")
+    }
+
+    fn new_keys(&self, _: OrganizationId, _: Timestamp) -> Result<OrganizationKeys, SealError> {
+        unreachable!("there is an organization")
+    }
+
+    fn new_key(&self, _: OrganizationId, _: Timestamp) -> Result<WrappedKey, SealError> {
+        unreachable!("nothing rotates")
     }
 }
 
@@ -87,7 +93,6 @@ enum Act {
 
 struct Setting {
     fake: FakeVault,
-    organization: OrganizationId,
     editor: Principal,
     credential: CredentialId,
 }
@@ -109,13 +114,13 @@ impl Setting {
             verify: false,
         };
         fake.vault().replace(&editor, staged).await.unwrap();
-        Self { fake, organization, editor, credential }
+        Self { fake, editor, credential }
     }
 
-    async fn act(&self, act: Act, opener: Arc<Stale>) -> Result<(), Error> {
-        let FakeVault { environment, tally, store, sealer, .. } = &self.fake;
-        let operations = self.fake.operations();
-        let vault = Vault::new(environment.clone(), tally.clone(), store.clone(), sealer.clone(), opener, operations);
+    async fn act(&self, act: Act, sealer: Arc<Stale>) -> Result<(), Error> {
+        let FakeVault { environment, tally, store, digester, .. } = &self.fake;
+        let operations = Operations::new(store.clone(), digester.clone(), sealer, digester.clone());
+        let vault = Vault::new(environment.clone(), tally.clone(), operations);
         let (editor, id) = (&self.editor, self.credential);
         match act {
             Act::List => vault.list(editor, Default::default(), Default::default()).await.map(drop),
@@ -139,62 +144,26 @@ impl Setting {
     }
 }
 
+fn stale(setting: &Setting, times: usize) -> Arc<Stale> {
+    Arc::new(Stale { sealer: setting.fake.sealer.clone(), times, calls: AtomicUsize::new(0) })
+}
+
 #[tokio::test]
 async fn row_with_unknown_key_is_reread_once() {
     for act in [Act::List, Act::Show, Act::Versions, Act::Matches, Act::Describe, Act::Promote, Act::Destroy] {
         let setting = Setting::new().await;
-        let opener = Stale::new(&setting.fake.sealer, 1);
-        setting.act(act, opener.clone()).await.unwrap();
-        assert_eq!((setting.damage(), opener.calls.load(Ordering::SeqCst)), (0, 2), "{act:?}");
+        let sealer = stale(&setting, 1);
+        setting.act(act, sealer.clone()).await.unwrap();
+        assert_eq!((setting.damage(), sealer.calls.load(Ordering::SeqCst)), (0, 2), "{act:?}");
 
         // A row that was read twice is damaged: lists show its remaining fields, and operations that need its content
         // fail.
         let setting = Setting::new().await;
-        let opener = Stale::new(&setting.fake.sealer, usize::MAX);
-        let done = setting.act(act, opener.clone()).await;
+        let sealer = stale(&setting, usize::MAX);
+        let done = setting.act(act, sealer.clone()).await;
         let fails = matches!(act, Act::Matches | Act::Describe | Act::Promote | Act::Destroy);
         assert_eq!(matches!(done, Err(Error::Seal(SealError::UnknownKey { .. }))), fails, "{act:?}: {done:?}");
         assert_eq!(done.is_ok(), !fails, "{act:?}: {done:?}");
-        assert_eq!((setting.damage(), opener.calls.load(Ordering::SeqCst)), (1, 2), "{act:?}");
-    }
-}
-
-#[tokio::test]
-async fn activation_restarts_once_if_key_is_unknown() {
-    for (checks, times) in [(false, 1), (true, 1), (false, usize::MAX), (true, usize::MAX)] {
-        let setting = Setting::new().await;
-        let opener = Stale::new(&setting.fake.sealer, times);
-        let FakeVault { environment, tally, store, .. } = &setting.fake;
-        let operations = setting.fake.operations();
-        let activations =
-            Activations::new(environment.clone(), tally.clone(), store.clone(), operations, opener.clone());
-        let request = CreateIntegrationRequest {
-            name: "nightly".to_owned(),
-            namespaces: vec!["imports".to_owned()],
-            expires_at: None,
-            token: true,
-            trusts: Vec::new(),
-            managed_by: None,
-        };
-        let created =
-            setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();
-        let principal = activations.authenticate(created.token.unwrap().text(), None).await.unwrap();
-        let namespace: Namespace = "imports".parse().unwrap();
-        let done = if checks {
-            let request = CheckNamespaceRequest { namespace, operations: Vec::new(), until: None, vend: VendMode::Raw };
-            activations.check(&principal, request).await.map(drop)
-        } else {
-            let ttl = ActivationTtl::parse(Some(600)).unwrap();
-            let request = ActivationRequest { namespace, purpose: None, ttl, vend: VendMode::Raw };
-            activations.activate(&principal, request).await.map(drop)
-        };
-        let calls = opener.calls.load(Ordering::SeqCst);
-        if times == 1 {
-            done.unwrap();
-            assert_eq!((setting.damage(), calls), (0, 2), "checks: {checks}");
-        } else {
-            assert!(matches!(done, Err(Error::Seal(SealError::UnknownKey { .. }))), "{done:?}");
-            assert_eq!((setting.damage(), calls), (1, 2), "checks: {checks}");
-        }
+        assert_eq!((setting.damage(), sealer.calls.load(Ordering::SeqCst)), (1, 2), "{act:?}");
     }
 }

@@ -2,17 +2,13 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::credential::{CredentialData, CredentialType, VersionLimits, VersionState};
 use vault_core::id::{AccountId, CredentialId};
-use vault_core::port::StoreError;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{CredentialRef, CredentialReplacement, IdempotencyKey, NewCredential, Vault};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
-use vault_testkit::faulty::{Fault, Faulty};
 
 const PREVIOUS_SECONDS: i64 = 100;
 
@@ -226,19 +222,4 @@ async fn repeated_replacement_takes_effect_once() {
         let other = setting.replace(None, stage, Some("first"), data).await;
         assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))), "{other:?}");
     }
-}
-
-#[tokio::test]
-async fn concurrent_changes_of_one_credential_all_complete() {
-    let lost = Arc::new(AtomicUsize::new(0));
-    let others = Arc::clone(&lost);
-    // Another change occurs before each of the first forty-nine attempts.
-    let contended = move |method: &str| {
-        let comes_between = method == "ChangeCredential" && others.fetch_add(1, Ordering::SeqCst) < 49;
-        comes_between.then(|| Fault::Before(StoreError::Refused(Refusal::Changed)))
-    };
-    let fake = FakeVault::through(|store| Arc::new(Faulty::new(store).faults(contended)));
-    let setting = Setting::on(fake, VersionLimits::default()).await;
-    assert_eq!(setting.replace(None, false, None, 2).await.unwrap(), 2);
-    assert_eq!(lost.load(Ordering::SeqCst), 50);
 }

@@ -54,8 +54,6 @@ fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
 }
 
 wrong_stores! {
-    it_reserves_a_block_of_uses_twice: returns_true("reserve_key_uses") => key::block_of_uses_is_reserved_once;
-    it_replaces_a_key_twice: returns_true("replace_organization_key") => key::key_is_replaced_once;
     it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
     it_hides_credentials_from_inspections: |store: Wrong| {
         store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
@@ -71,11 +69,6 @@ wrong_stores! {
         store.altered(|query: &mut RecordedStates| query.namespace = None)
     } => inspection::newest_entries_of_a_row_are_first;
     it_adds_any_checkpoint: returns_true("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
-    it_destroys_keys_in_use: |store: Wrong| {
-        store.answering("destroy_organization_key", |answer: &mut Result<KeyDestruction, StoreError>| {
-            *answer = Ok(KeyDestruction::Destroyed);
-        })
-    } => rotation::unreferenced_key_is_destroyed;
 }
 
 #[test]
@@ -87,12 +80,10 @@ fn defects_of_rows_are_found() {
         )*};
     }
     found! {
-        AuditIsOptional in whole::unrecordable_change_is_rolled_back;
         AuditIsOptional in log::change_without_audit_entry_is_rolled_back;
         CountsLess in credential::limit_is_enforced;
         CountsLess in credential::limit_is_exact_in_parallel;
         CountsLess in machine::concurrent_clients_are_linearizable;
-        AnyKeyIsActive in credential::inactive_key_is_refused;
         ForgetsRequests in idempotency::request_has_one_effect;
         ForgetsRequests in idempotency::parallel_requests_under_one_key_have_one_effect;
         ForgetsRequests in idempotency::replay_outlives_created_credential;

@@ -1,8 +1,8 @@
 //! The acknowledged writes, and the states of the database that they allow.
 
-use crate::look::Secret;
-use crate::world::Parts;
+use crate::world::data;
 use std::collections::{BTreeMap, BTreeSet};
+use vault_core::credential::SecretBytes;
 
 /// The numbers of a credential's versions, oldest first. Empty if the credential does not exist.
 pub(crate) type Versions = Vec<u64>;
@@ -44,8 +44,8 @@ pub(crate) struct Request {
 /// The content of a database.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The revision, the card, and the data of all versions (oldest first), by credential.
-    pub(crate) credentials: BTreeMap<String, (i64, Vec<u8>, Vec<Secret>)>,
+    /// The revision, and the data of all versions (oldest first), by credential.
+    pub(crate) credentials: BTreeMap<String, (i64, Vec<SecretBytes>)>,
     /// IDs of the audit records.
     pub(crate) audit: BTreeSet<String>,
     /// The stored number of credentials of the organization.
@@ -129,7 +129,7 @@ impl Ledger {
         for (credential, versions) in &self.stands {
             if !self.is(held, &name(*credential), versions) {
                 let found =
-                    held.credentials.get(&name(*credential)).map(|(revision, _, secrets)| (revision, secrets.len()));
+                    held.credentials.get(&name(*credential)).map(|(revision, secrets)| (revision, secrets.len()));
                 violations
                     .push(format!("credential {credential}: {} versions expected, found {found:?}", versions.len()));
             }
@@ -155,13 +155,11 @@ impl Ledger {
     fn is(&self, held: &Held, name: &str, versions: &Versions) -> bool {
         match held.credentials.get(name) {
             None => versions.is_empty(),
-            Some((revision, card, secrets)) => {
-                let parts: Vec<_> = versions.iter().map(|number| Parts::of(*number)).collect();
+            Some((revision, secrets)) => {
                 i64::try_from(versions.len()) == Ok(*revision)
-                    && parts.last().is_some_and(|last| last.card == *card)
-                    && secrets.iter().eq(parts
+                    && secrets.iter().eq(versions
                         .iter()
-                        .map(|parts| (parts.data_key.clone(), parts.data.clone()))
+                        .map(|number| data(*number).to_canonical_json())
                         .collect::<Vec<_>>()
                         .iter())
             }

@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use tempfile::TempDir;
-use vault_testkit::commands::CredentialCommands as _;
-
+use vault_core::credential::ChangedVersion;
 use vault_core::principal::Principal;
 use vault_core::{Error, Refusal};
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
@@ -319,7 +318,7 @@ impl Session<'_, '_> {
             let made = match vault.operator().organization_with_id(ORGANIZATION).await {
                 Err(Error::Refused(Refusal::NoOrganization)) => {
                     let create = world::organization();
-                    vault.operations().run(&vault.environment, &Principal::Operator, create).await.map(|()| false)
+                    vault.operations().run(&vault.environment, &Principal::Operator, create).await.map(|_| false)
                 }
                 found => found.map(|_| true),
             };
@@ -444,13 +443,14 @@ fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
                     Act::RepeatLost { request } => (request, credential),
                     _ => (number, credential),
                 };
-                let answered = store.save_credential(world::save(number, credential, number, key)).await;
-                (answered.map_err(Error::from).map(|id| id.to_string()), world::credential(saved).to_string())
+                let answered = world::operate(&store, number, world::save(credential, number, key)).await;
+                (answered.map(|id| id.to_string()), world::credential(saved).to_string())
             }
             Act::Replace => {
                 let revision = i64::try_from(after.len()).unwrap_or_default() - 1;
-                let answered = store.change_credential(world::replace(number, credential, revision, number)).await;
-                (answered.map_err(Error::from).map(|earlier| format!("{earlier:?}")), "None".to_owned())
+                let answered = world::operate(&store, number, world::replace(credential, revision, number)).await;
+                let wanted = ChangedVersion { version: revision + 1, revision: Some(revision + 1) };
+                (answered.map(|changed| format!("{changed:?}")), format!("{wanted:?}"))
             }
             Act::Delete => {
                 let answered = world::delete(&store, number, credential).await;

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use vault_core::operation::Operations;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::TimeStep;
-use vault_core::port::{Clock as _, RowStore};
+use vault_core::port::Clock as _;
 use vault_core::role::Role;
 use vault_core::usecase::{AccountPorts, Accounts, CreateAccountRequest, Vault};
 use vault_http::{
@@ -85,10 +85,8 @@ impl Setup<'_> {
     /// Operations on credentials access the store through the result of `wrap`.
     pub(crate) fn faulty(&mut self, wrap: impl FnOnce(Faulty<MemoryStore>) -> Faulty<MemoryStore>) {
         let credentials = Arc::new(wrap(Faulty::new(self.fake.store.clone())));
-        let (sealer, store) = (self.fake.sealer.clone(), credentials.clone() as Arc<dyn RowStore>);
-        let operations = Operations { store, ..self.fake.operations() };
-        let (environment, tally) = (self.fake.environment.clone(), self.fake.tally.clone());
-        self.parts.vault = Vault::new(environment, tally, credentials, sealer.clone(), sealer, operations);
+        let operations = Operations { store: credentials, ..self.fake.operations() };
+        self.parts.vault = Vault::new(self.fake.environment.clone(), self.fake.tally.clone(), operations);
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use vault_cli::failure::Failure;
 use vault_cli::output::{Output, table};
 use vault_cli::text::counted;
-use vault_core::key_use::KeyUseLimits;
+use vault_core::organization::KEY_REPLACED_AT;
 use vault_core::usecase::{DeliveryProgress, MAX_SKEW};
 use vault_embed::OpenVault;
 
@@ -349,13 +349,13 @@ async fn keys(vault: &OpenVault) -> Check {
     let Some(most) = organizations.iter().map(|keys| keys.uses).max() else {
         return Check::passed(CheckName::Keys, "there is no organization yet");
     };
-    let replace_at = KeyUseLimits::MOST.replace_at();
+    let replace_at = KEY_REPLACED_AT;
     let number = u64::try_from(organizations.len()).unwrap_or(u64::MAX);
     let found = format!("{}; the most used key has {most} of {replace_at} uses", counted(number, "organization"));
     if most < replace_at.saturating_mul(2) {
         return Check::passed(CheckName::Keys, found);
     }
-    let remedy = format!("Keys are replaced at {replace_at} uses by a save. See the server's log for the reason.");
+    let remedy = format!("Servers replace keys at {replace_at} uses. See the server's log for the reason.");
     Check::other(CheckName::Keys, Outcome::Warning, found, remedy)
 }
 

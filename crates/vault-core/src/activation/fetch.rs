@@ -6,6 +6,7 @@ use crate::id::{ActivationId, OrganizationId};
 use crate::integration::TokenSlot;
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
+use crate::organization::Organization;
 use crate::port::StoredCredential;
 use crate::principal::Denial;
 use crate::sealed::SealedData;
@@ -48,15 +49,24 @@ pub struct FetchedCredential {
     pub data: SealedData,
 }
 
+/// The sealed credentials of a namespace, with the wrapped keys that open them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedNamespace {
+    /// The organization.
+    pub owner: Organization,
+    /// The credentials.
+    pub credentials: Vec<FetchedCredential>,
+}
+
 impl Operation for ForIntegration<FetchCredentials> {
-    type Outcome = Vec<FetchedCredential>;
+    type Outcome = FetchedNamespace;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
         Some(self.principal.organization)
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<Vec<FetchedCredential>, Failure> {
+    async fn run(&self, unit: &Unit<'_>) -> Result<FetchedNamespace, Failure> {
         let FetchCredentials { namespace, activation, most } = &self.payload;
         let (principal, now, rows) = (&self.principal, self.now, unit.rows());
         let (organization, integration) = (principal.organization, principal.integration);
@@ -98,6 +108,7 @@ impl Operation for ForIntegration<FetchCredentials> {
             rows.insert_activation(&activation).await
         };
         try_join!(flat(used), flat(started), unit.record_entry(&self.audit))?;
-        Ok(fetched)
+        let owner = unit.owner(organization).await?.into_value();
+        Ok(FetchedNamespace { owner, credentials: fetched })
     }
 }

@@ -3,8 +3,10 @@
 use super::LastCheck;
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditAction, Subject};
+use crate::entity::Opened;
 use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
+use crate::organization::Organization;
 use crate::time::Timestamp;
 use futures_util::try_join;
 
@@ -74,14 +76,15 @@ pub struct DueCheck {
 }
 
 impl Operation for ClaimChecks {
-    type Outcome = Vec<DueCheck>;
+    /// Each check with the organization, whose keys open the credential.
+    type Outcome = Vec<(DueCheck, Organization)>;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
         None
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<Vec<DueCheck>, Failure> {
+    async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Self { most, turn } = *self;
         let (rows, now) = (unit.rows(), unit.now());
         unit.commit_without_entry();
@@ -103,7 +106,9 @@ impl Operation for ClaimChecks {
         rows.set_check_round(now, round).await?;
         let mut checks = Vec::with_capacity(due.len());
         for key in due {
-            checks.extend(rows.due_check(key).await?);
+            // The credentials of a deleted organization are removed gradually.
+            let (check, owner) = (rows.due_check(key).await?, unit.organization(key.organization).await?);
+            checks.extend(check.zip(owner.map(Opened::into_value)));
         }
         Ok(checks)
     }

@@ -1,6 +1,6 @@
 //! Lists of credentials.
 
-use super::Health;
+use super::{Health, OpenedCredential};
 use crate::cursor::ListFilter;
 use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};
@@ -59,6 +59,15 @@ pub struct ListPosition {
     pub id: CredentialId,
 }
 
+/// A page of a list, with opened cards.
+#[derive(Debug)]
+pub struct OpenedRows {
+    /// Credentials of the page.
+    pub credentials: Vec<OpenedCredential>,
+    /// See [`ListedRows::searched_to`].
+    pub searched_to: Option<ListPosition>,
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedRows {
@@ -70,7 +79,7 @@ pub struct ListedRows {
 }
 
 impl Operation for ListCredentials {
-    type Outcome = ListedRows;
+    type Outcome = OpenedRows;
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
@@ -81,7 +90,11 @@ impl Operation for ListCredentials {
         self.has_one_index()
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<ListedRows, Failure> {
-        unit.authorized(unit.rows().listed_credentials(self, unit.now())).await
+    async fn run(&self, unit: &Unit<'_>) -> Result<OpenedRows, Failure> {
+        let listed = unit.authorized(unit.rows().listed_credentials(self, unit.now())).await?;
+        let owner = unit.owner(self.organization).await?;
+        let opened = |row| Ok(OpenedCredential { card: unit.open_card(&owner, &row)?, row });
+        let credentials = listed.rows.into_iter().map(opened).collect::<Result<_, Failure>>()?;
+        Ok(OpenedRows { credentials, searched_to: listed.searched_to })
     }
 }

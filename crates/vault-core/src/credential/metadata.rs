@@ -72,7 +72,7 @@ impl Labels {
 
     /// Returns the digests by which a store finds the labels, within one organization. They disclose only which labels
     /// are equal.
-    pub(crate) fn digests(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Vec<Digest> {
+    pub fn digests(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Vec<Digest> {
         let parts =
             |(name, value)| with_parts(organization, name, value, |parts| digester.digest(DigestPurpose::Label, parts));
         self.iter().map(parts).collect()

@@ -1,39 +1,34 @@
 //! Lookup digests of a credential's labels under another lookup key.
 
-use crate::digest::Digest;
 use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
 
-/// Replaces the lookup digests of a credential's labels, unless the credential was changed or deleted since it was read. Does not
-/// change the credential itself.
+/// Replaces the lookup digests of a credential's labels that are not those of the current lookup key. Does not change the credential
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelabelCredential {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// ID of the credential.
-    pub id: CredentialId,
-    /// Revision that was read.
-    pub revision: i64,
-    /// The digest of each label, in any order.
-    pub labels: Vec<Digest>,
-}
+pub struct RelabelCredential(pub OrganizationId, pub CredentialId);
 
 impl Operation for RelabelCredential {
-    /// Returns whether they were replaced.
+    /// Returns whether they were replaced. A damaged credential keeps them.
     type Outcome = bool;
     const ACCESS: Access = Access::Write;
 
     fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
+        Some(self.0)
     }
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
-        let (rows, organization, id) = (unit.rows(), self.organization, self.id);
-        let row = rows.credential(organization, id).await?;
-        if row.is_none_or(|row| row.revision != self.revision) {
+        let (rows, organization, id) = (unit.rows(), self.0, self.1);
+        let Some(row) = rows.credential(organization, id).await? else { return Ok(false) };
+        // The credentials of a deleted organization are removed gradually.
+        let Some(owner) = unit.organization(organization).await? else { return Ok(false) };
+        let Ok(card) = unit.open_card(&owner, &row)? else { return Ok(false) };
+        let labels = card.metadata.labels.digests(unit.digester(), organization);
+        let stored = rows.labels(organization, id).await?;
+        if labels.len() == stored.len() && labels.iter().all(|label| stored.contains(label)) {
             return Ok(false);
         }
-        rows.set_labels(organization, id, &self.labels).await?;
+        rows.set_labels(organization, id, &labels).await?;
         unit.commit_without_entry();
         Ok(true)
     }

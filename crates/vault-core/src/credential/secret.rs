@@ -1,6 +1,7 @@
 //! Text and bytes that are wiped when dropped, and that cannot be printed, serialized or copied by mistake.
 
 use std::fmt;
+use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
 /// Text that is, or may be, secret. It implements neither `Display`, `Serialize` nor `Clone`, and `Debug` does not show
@@ -32,7 +33,8 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Bytes that are, or may be, secret. They implement neither `Serialize` nor `Clone`, and `Debug` does not show them.
+/// Bytes that are, or may be, secret. They implement neither `Serialize` nor `Clone`, `Debug` does not show them, and they are compared
+/// in constant time.
 pub struct SecretBytes(Zeroizing<Vec<u8>>);
 
 impl SecretBytes {
@@ -41,6 +43,14 @@ impl SecretBytes {
         &self.0
     }
 }
+
+impl PartialEq for SecretBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Eq for SecretBytes {}
 
 impl From<Vec<u8>> for SecretBytes {
     fn from(bytes: Vec<u8>) -> Self {

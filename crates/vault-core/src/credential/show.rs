@@ -1,16 +1,26 @@
 //! Reads of one credential and of its versions, without their data.
 
+use super::Card;
 use crate::error::Refusal;
 use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
-use crate::port::{StoredCredential, StoredVersions};
+use crate::port::{SealError, StoredCredential, StoredVersions};
+
+/// A credential with its card, or why that does not open.
+#[derive(Debug)]
+pub struct OpenedCredential {
+    /// The row.
+    pub row: StoredCredential,
+    /// The card.
+    pub card: Result<Card, SealError>,
+}
 
 /// Reads a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShowCredential(pub OrganizationId, pub CredentialId);
 
 impl Operation for ShowCredential {
-    type Outcome = StoredCredential;
+    type Outcome = OpenedCredential;
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
@@ -21,9 +31,10 @@ impl Operation for ShowCredential {
         true
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<StoredCredential, Failure> {
-        let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?;
-        row.ok_or_else(|| Refusal::NotFound.into())
+    async fn run(&self, unit: &Unit<'_>) -> Result<OpenedCredential, Failure> {
+        let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
+        let card = unit.open_card(&*unit.owner(self.0).await?, &row)?;
+        Ok(OpenedCredential { row, card })
     }
 }
 
@@ -31,8 +42,17 @@ impl Operation for ShowCredential {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListVersions(pub OrganizationId, pub CredentialId);
 
+/// A credential with its other versions, and its card or why that does not open.
+#[derive(Debug)]
+pub struct OpenedVersions {
+    /// The rows.
+    pub rows: StoredVersions,
+    /// The card.
+    pub card: Result<Card, SealError>,
+}
+
 impl Operation for ListVersions {
-    type Outcome = StoredVersions;
+    type Outcome = OpenedVersions;
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
@@ -43,26 +63,9 @@ impl Operation for ListVersions {
         true
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<StoredVersions, Failure> {
-        let versions = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?;
-        versions.ok_or_else(|| Refusal::NotFound.into())
-    }
-}
-
-/// Reads a credential immediately before a change. Runs with those that write: the embedded database has the pages in the memory
-/// of its writer, and operations that share a transaction share the authorization.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CredentialForChange(pub OrganizationId, pub CredentialId);
-
-impl Operation for CredentialForChange {
-    type Outcome = StoredCredential;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
-
-    async fn run(&self, unit: &Unit<'_>) -> Result<StoredCredential, Failure> {
-        ShowCredential(self.0, self.1).run(unit).await
+    async fn run(&self, unit: &Unit<'_>) -> Result<OpenedVersions, Failure> {
+        let rows = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
+        let card = unit.open_card(&*unit.owner(self.0).await?, &rows.current)?;
+        Ok(OpenedVersions { rows, card })
     }
 }

@@ -1,5 +1,6 @@
 //! Operations on entities of all kinds: integrity check.
 
+use super::reseal::rewrapped;
 use super::{Access, Failure, Operation, Unit};
 use crate::account::{Account, AccountSecrets, SetAsides};
 use crate::audit::Affected;
@@ -69,7 +70,11 @@ impl Operation for InspectEntity {
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Some(row) = unit.rows().entity(self.0).await? else { return Ok(None) };
         let inspected = match row.key.kind {
-            Kind::Organization => inspect::<Organization>(unit, &row).await,
+            // Its keys must unwrap, too.
+            Kind::Organization => match rewrapped(unit.sealer(), &row) {
+                Ok(_) => inspect::<Organization>(unit, &row).await,
+                Err(reason) => Err(Failure::Damaged { key: row.key, reason }),
+            },
             Kind::Integration => inspect::<Integration>(unit, &row).await,
             Kind::Namespace => inspect::<NamespaceState>(unit, &row).await,
             Kind::Receiver => inspect::<Receiver>(unit, &row).await,

@@ -2,6 +2,7 @@
 
 mod cache;
 mod entities;
+mod key_uses;
 mod replace_instance;
 mod reseal;
 mod run;
@@ -9,9 +10,10 @@ mod unit;
 
 pub use cache::Cache;
 pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity};
+pub use key_uses::KeyUses;
 pub use replace_instance::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance};
-pub use reseal::{InstancePlaces, ReadInstanceRow, Reseal, ResealFrom, Resealed};
-pub use run::{End, Operations, Work};
+pub use reseal::{Reseal, Resealed};
+pub use run::{End, Operations, Ports, Work};
 pub use unit::Unit;
 pub(crate) use unit::flat;
 
@@ -105,6 +107,12 @@ impl From<Denial> for Failure {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<FieldError> for Failure {
+    fn from(error: FieldError) -> Self {
+        Self::Invalid(vec![error])
     }
 }
 

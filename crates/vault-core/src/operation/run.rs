@@ -1,14 +1,17 @@
 //! Runs operations.
 
-use super::{Access, Failure, Operation, Unit};
+use super::{Access, Failure, KeyUses, Operation, Unit};
 use crate::entity::EntityKey;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
-use crate::port::{EntitySealer, Event, KeyedDigester, RetryReason, RowStore, Rows, RowsError, StoreError};
+use crate::port::{
+    EntitySealer, Event, KeyedDigester, RetryReason, RowStore, Rows, RowsError, SealError, Sealer, StoreError,
+};
 use crate::principal::Principal;
 use crate::usecase::Environment;
 use futures_util::future::BoxFuture;
 use futures_util::try_join;
+use quick_cache::sync::Cache;
 use std::any::{Any, type_name};
 use std::sync::Arc;
 
@@ -45,7 +48,7 @@ pub trait Work: Send {
 struct Task<O: Operation> {
     operation: O,
     environment: Environment,
-    sealer: Arc<dyn EntitySealer>,
+    ports: Arc<Ports>,
     principal: Principal,
     outcome: Option<Result<O::Outcome, Failure>>,
     keys_are_loaded: bool,
@@ -73,7 +76,7 @@ impl<O: Operation> Work for Task<O> {
 
     fn run<'a>(&'a mut self, rows: &'a dyn Rows) -> BoxFuture<'a, Result<End, RowsError>> {
         Box::pin(async move {
-            let unit = Unit::new(rows, &*self.sealer, &self.environment, &self.principal, self.keys_are_loaded);
+            let unit = Unit::new(rows, &self.ports, &self.environment, &self.principal, self.keys_are_loaded);
             // The lock and the first statements of the operation are one exchange with the database.
             let locked = async {
                 match self.operation.organization() {
@@ -100,15 +103,44 @@ impl<O: Operation> Work for Task<O> {
 /// Number of runs of an operation whose keys are replaced meanwhile.
 const ATTEMPTS: usize = 5;
 
-/// Runs operations on a store.
+/// Maximum number of organizations whose versions are remembered.
+const COMPARED: usize = 10_000;
+
+/// What operations may use in addition to rows.
+pub struct Ports {
+    /// Seals and opens the documents of entities.
+    pub sealer: Arc<dyn EntitySealer>,
+    /// Seals credentials and opens their cards.
+    pub credentials: Arc<dyn Sealer>,
+    /// Computes keyed digests.
+    pub digester: Arc<dyn KeyedDigester>,
+    /// Uses of the keys of organizations.
+    pub uses: KeyUses,
+    /// Versions of organizations that were compared with the audit log.
+    pub(super) newest: Cache<OrganizationId, i64>,
+}
+
+/// Runs operations in a store, with the ports that they may use.
 #[derive(Clone)]
 pub struct Operations {
-    /// Store that runs the transactions.
+    /// Store that runs their transactions.
     pub store: Arc<dyn RowStore>,
-    /// Seals and opens documents.
-    pub sealer: Arc<dyn EntitySealer>,
-    /// Loads keys.
-    pub digester: Arc<dyn KeyedDigester>,
+    /// Ports without I/O.
+    pub ports: Arc<Ports>,
+}
+
+impl Operations {
+    /// Creates the runner of a process.
+    pub fn new(
+        store: Arc<dyn RowStore>,
+        sealer: Arc<dyn EntitySealer>,
+        credentials: Arc<dyn Sealer>,
+        digester: Arc<dyn KeyedDigester>,
+    ) -> Self {
+        let newest = Cache::new(COMPARED);
+        let ports = Ports { sealer, credentials, digester, uses: KeyUses::default(), newest };
+        Self { store, ports: Arc::new(ports) }
+    }
 }
 
 impl Operations {
@@ -125,7 +157,7 @@ impl Operations {
         let mut task = Box::new(Task {
             operation,
             environment: environment.clone(),
-            sealer: Arc::clone(&self.sealer),
+            ports: Arc::clone(&self.ports),
             principal: principal.clone(),
             outcome: None,
             keys_are_loaded: false,
@@ -138,10 +170,12 @@ impl Operations {
             match task.outcome.take() {
                 Some(Err(Failure::Overtaken)) if attempt < ATTEMPTS => {
                     environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    self.digester.reload_keys().await?;
+                    self.ports.digester.reload_keys().await?;
                 }
-                Some(Err(Failure::UnknownKey { .. })) if !task.keys_are_loaded => {
-                    self.digester.reload_keys().await?;
+                Some(Err(Failure::UnknownKey { .. } | Failure::Seal(SealError::UnknownKey { .. })))
+                    if !task.keys_are_loaded =>
+                {
+                    self.ports.digester.reload_keys().await?;
                     task.keys_are_loaded = true;
                 }
                 Some(Ok(outcome)) => {
@@ -162,7 +196,10 @@ fn error(environment: &Environment, failure: Failure) -> Error {
         Failure::Refused(refusal) => return refusal.into(),
         Failure::Invalid(errors) => return Error::Invalid(errors),
         Failure::Overtaken => return Refusal::Contended.into(),
-        Failure::Seal(error) => return error.into(),
+        Failure::Seal(error) => {
+            environment.report(&error);
+            return error.into();
+        }
         Failure::Rows(_) => return StoreError::Fault("the store failed".into()).into(),
         Failure::Damaged { key, .. } | Failure::UnknownKey { key } => key,
     };

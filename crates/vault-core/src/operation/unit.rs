@@ -1,15 +1,21 @@
 //! Context of an operation: rows, ports without I/O, principal and time.
 
-use super::Failure;
+use super::{Failure, Ports};
 use crate::account::Account;
 use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
+use crate::credential::{Card, Fingerprint, SecretBytes};
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
 use crate::id::{KeyId, OrganizationId};
 use crate::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, check_integration};
+use crate::namespace::Namespace;
 use crate::organization::Organization;
-use crate::port::{EntityRow, EntitySealer, Event, NamePosition, RecordedStates, Rows, RowsError};
+use crate::port::{
+    CardContext, CredentialContext, EntityRow, EntitySealer, Event, KeyedDigester, NamePosition, RecordedStates, Rows,
+    RowsError, SealError, Sealer, StoredCredential,
+};
 use crate::principal::{Denial, Principal, Scope, SessionFacts, check_session};
+use crate::sealed::{Blob, SealedData};
 use crate::time::Timestamp;
 use crate::usecase::Environment;
 use futures_util::future::try_join_all;
@@ -27,7 +33,7 @@ const MORE_ENTRIES: usize = 10_000;
 /// One run of an operation in a transaction.
 pub struct Unit<'t> {
     rows: &'t dyn Rows,
-    sealer: &'t dyn EntitySealer,
+    ports: &'t Ports,
     environment: &'t Environment,
     principal: &'t Principal,
     now: Timestamp,
@@ -43,18 +49,19 @@ struct State {
     commits: bool,
     /// Events of the run, which are emitted if it is committed.
     events: Vec<Event>,
+    organization: Option<Opened<Organization>>,
 }
 
 impl<'t> Unit<'t> {
     pub(super) fn new(
         rows: &'t dyn Rows,
-        sealer: &'t dyn EntitySealer,
+        ports: &'t Ports,
         environment: &'t Environment,
         principal: &'t Principal,
         keys_are_loaded: bool,
     ) -> Self {
         let now = environment.now();
-        Self { rows, sealer, environment, principal, now, keys_are_loaded, state: Mutex::default() }
+        Self { rows, ports, environment, principal, now, keys_are_loaded, state: Mutex::default() }
     }
 
     /// Returns the rows of the transaction.
@@ -64,7 +71,12 @@ impl<'t> Unit<'t> {
 
     /// Returns the port that seals documents.
     pub fn sealer(&self) -> &'t dyn EntitySealer {
-        self.sealer
+        &*self.ports.sealer
+    }
+
+    /// Returns the port that computes digests. Operations load no keys with it.
+    pub(crate) fn digester(&self) -> &'t dyn KeyedDigester {
+        &*self.ports.digester
     }
 
     /// Checks that a row was signed with the active instance key, which stays active until the transaction ends. A vault
@@ -140,7 +152,91 @@ impl<'t> Unit<'t> {
     /// # Errors
     /// Those of [`Unit::find`].
     pub async fn organization(&self, id: OrganizationId) -> Result<Option<Opened<Organization>>, Failure> {
-        self.find(id, *id.as_uuid()).await
+        let found = self.find::<Organization>(id, *id.as_uuid()).await?;
+        self.state().organization.clone_from(&found);
+        Ok(found)
+    }
+
+    /// Returns an organization with its keys, which was usually read to authorize the principal.
+    ///
+    /// # Errors
+    /// [`Denial::OrganizationDisabled`] if it was deleted, and those of [`Unit::find`].
+    pub async fn owner(&self, id: OrganizationId) -> Result<Opened<Organization>, Failure> {
+        let read = self.state().organization.clone().filter(|read| read.id == id);
+        match read {
+            Some(read) => Ok(read),
+            None => Ok(self.organization(id).await?.ok_or(Denial::OrganizationDisabled)?),
+        }
+    }
+
+    /// Returns an organization whose active key seals: its document must be the newest one that the audit log records, so that a key
+    /// that was destroyed and put back outside the service never seals. A process asks the log once for each version.
+    ///
+    /// # Errors
+    /// [`Failure::Damaged`] if the document is older, and those of [`Unit::owner`].
+    pub(crate) async fn sealing_owner(&self, id: OrganizationId) -> Result<Opened<Organization>, Failure> {
+        let owner = self.owner(id).await?;
+        if self.ports.newest.get(&id) != Some(owner.version()) {
+            if !self.is_last_recorded(&owner).await? {
+                let reason = "older than the audit log records: the row was put back outside the service";
+                return Err(Failure::Damaged { key: owner.key(), reason });
+            }
+            self.ports.newest.insert(id, owner.version());
+        }
+        Ok(owner)
+    }
+
+    /// Returns the port that seals credentials and opens their cards.
+    pub fn credentials(&self) -> &'t dyn Sealer {
+        &*self.ports.credentials
+    }
+
+    /// Returns the fingerprint of data.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::fingerprint`].
+    pub fn fingerprint(&self, owner: &Organization, data: &SecretBytes) -> Result<Fingerprint, Failure> {
+        self.credentials().fingerprint(owner.id, &owner.keys, data).map_err(Failure::Seal)
+    }
+
+    /// Seals the card of a credential, and counts the use of the key.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::seal_card`].
+    pub fn seal_card(&self, owner: &Organization, context: CardContext, card: &Card) -> Result<Blob, Failure> {
+        self.count_uses(owner, 1);
+        self.credentials().seal_card(&owner.keys, context, card).map_err(Failure::Seal)
+    }
+
+    /// Seals the data of a version, with another key derived from that of the organization than the card.
+    ///
+    /// # Errors
+    /// Those of [`Sealer::seal`].
+    pub fn seal_data(
+        &self,
+        owner: &Organization,
+        context: CredentialContext,
+        namespace: &Namespace,
+        data: &SecretBytes,
+    ) -> Result<SealedData, Failure> {
+        self.credentials().seal(&owner.keys, context, namespace, data).map_err(Failure::Seal)
+    }
+
+    /// Counts uses of the active key of an organization.
+    pub(crate) fn count_uses(&self, owner: &Organization, uses: i64) {
+        self.ports.uses.add(owner.id, owner.keys.active.id, uses);
+    }
+
+    /// Opens the card of a row. A card that does not open is an error of its row and not of the operation, unless its key may
+    /// have been added since the keys were read.
+    ///
+    /// # Errors
+    /// [`SealError::UnknownKey`], the first time.
+    pub fn open_card(&self, owner: &Organization, row: &StoredCredential) -> Result<Result<Card, SealError>, Failure> {
+        match row.open(self.credentials(), owner) {
+            Err(error @ SealError::UnknownKey { .. }) if !self.keys_are_loaded => Err(Failure::Seal(error)),
+            opened => Ok(opened),
+        }
     }
 
     /// Checks that the principal may see a scope, and authorizes it.
@@ -160,7 +256,7 @@ impl<'t> Unit<'t> {
     /// [`Failure::Damaged`] if it does not open.
     pub async fn find<E: Entity>(&self, organization: OrganizationId, id: Uuid) -> Result<Option<Opened<E>>, Failure> {
         let key = EntityKey { organization, kind: E::KIND, id };
-        self.rows.entity(key).await?.map(|row| Opened::open(self.sealer, &row)).transpose()
+        self.rows.entity(key).await?.map(|row| Opened::open(self.sealer(), &row)).transpose()
     }
 
     /// Reads the entity to which a value leads, if its document lists the value.
@@ -202,7 +298,7 @@ impl<'t> Unit<'t> {
     }
 
     fn open<E: Entity>(&self, row: &EntityRow) -> Result<Option<Opened<E>>, Failure> {
-        match Opened::open(self.sealer, row) {
+        match Opened::open(self.sealer(), row) {
             Ok(opened) => Ok(Some(opened)),
             Err(Failure::UnknownKey { key }) if !self.keys_are_loaded => Err(Failure::UnknownKey { key }),
             Err(_) => Ok(None),
@@ -325,12 +421,16 @@ impl<'t> Unit<'t> {
 
     fn sealed<E: Entity>(&self, key: EntityKey, version: i64, value: &E) -> Result<EntityRow, Failure> {
         // Entities have string keys and no floats, so this cannot fail.
-        let document = Zeroizing::new(serde_json::to_vec(value).unwrap_or_default());
-        let sealed = self.sealer.seal(&key, version, &document).map_err(Failure::Seal)?;
+        let rewrapped = value.rewrapped(self.sealer()).map_err(|reason| Failure::Damaged { key, reason })?;
+        let document = Zeroizing::new(serde_json::to_vec(rewrapped.as_ref().unwrap_or(value)).unwrap_or_default());
+        let sealed = self.sealer().seal(&key, version, &document).map_err(Failure::Seal)?;
         Ok(EntityRow { key, version, due_at: value.due_at(), last_used_at: None, sealed })
     }
 
     fn wrote(&self, key: EntityKey, state: RowState) {
+        if key.kind == Kind::Organization {
+            self.state().organization = None;
+        }
         self.state().written.extend(key.kind.recorded().map(|row| (row, state)));
     }
 
@@ -423,6 +523,11 @@ impl<'t> Unit<'t> {
         affected: Affected,
     ) -> Result<(), Failure> {
         self.record_as(Actor::System, organization, action, affected).await
+    }
+
+    /// Reports a row that does not open, if the operation succeeds.
+    pub(crate) fn report_damage(&self, error: &SealError) {
+        self.state().events.extend(error.event());
     }
 
     /// Reports an event, if the operation succeeds.

@@ -1,11 +1,12 @@
 //! Rows of credentials.
 
-use super::{CardContext, CardOpener, CredentialContext, SealError};
+use super::{CardContext, CredentialContext, SealError, Sealer};
 use crate::activation::VendRule;
 use crate::credential::{Card, CardVersion, CredentialType, LastCheck};
 use crate::digest::LookupDigests;
 use crate::id::{AccountId, CredentialId, OrganizationId};
 use crate::namespace::Namespace;
+use crate::organization::Organization;
 use crate::sealed::Blob;
 use crate::time::Timestamp;
 
@@ -62,30 +63,20 @@ impl StoredCredential {
         CredentialContext { organization, credential: self.id, version: version.number, id: version.id }
     }
 
+    /// Opens its card.
+    ///
+    /// # Errors
+    /// The card does not open, or differs from the columns of the row.
+    pub fn open(&self, sealer: &dyn Sealer, owner: &Organization) -> Result<Card, SealError> {
+        let card = sealer.open_card(&owner.keys, self.context(owner.id), &self.card)?;
+        if self.fits(&card) { Ok(card) } else { Err(SealError::changed_credential(self.id)) }
+    }
+
     fn fits(&self, card: &Card) -> bool {
         (self.kind, self.version, self.vend) == (card.kind, card.current.number, card.vend)
             && self.namespace == card.namespace
             && self.expires_at == card.expires_at()
     }
-}
-
-/// Opens the cards of rows of one organization, in their order. A card that does not open, or that differs from the columns of its
-/// row, results in its own error.
-///
-/// # Errors
-/// The organization's keys cannot be read.
-pub async fn open_cards<'a>(
-    opener: &dyn CardOpener,
-    organization: OrganizationId,
-    rows: impl Iterator<Item = &'a StoredCredential> + Clone + Send,
-) -> Result<Vec<Result<Card, SealError>>, SealError> {
-    let sealed: Vec<_> = rows.clone().map(|row| (row.context(organization), &row.card)).collect();
-    let opened = opener.open_cards(organization, &sealed).await?;
-    let checked = opened.into_iter().zip(rows).map(|(card, row)| match card {
-        Ok(card) if !row.fits(&card) => Err(SealError::changed_credential(row.id)),
-        card => card,
-    });
-    Ok(checked.collect())
 }
 
 /// A staged or previous version of a credential, without its data.

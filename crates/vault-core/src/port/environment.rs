@@ -160,9 +160,6 @@ pub enum Event {
     },
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
-    /// An organization key reached its use limit and could not be replaced. It continues to seal until its last
-    /// permitted use.
-    OrganizationKeyNotReplaced(KeyId),
 }
 
 impl Event {
@@ -182,8 +179,6 @@ pub enum RetryReason {
     SerializationFailure,
     /// The connection to the database was lost.
     ConnectionLost,
-    /// Another change of the same credential was committed first.
-    CredentialChanged,
     /// A key was replaced after a value was sealed with it.
     KeyReplaced,
 }

@@ -1,5 +1,6 @@
 //! Errors of ports, distinguished by their cause.
 
+use super::Event;
 use crate::error::Refusal;
 use crate::id::{CredentialId, KeyId};
 use crate::principal::Denial;
@@ -45,9 +46,6 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The organization has no keys, because it was deleted.
-    #[error("the organization has no keys")]
-    NoKeys,
     /// The sealed value is damaged, was moved, or uses an unknown key.
     #[error("row {object} of table {table} is damaged: {column}: {reason}")]
     Integrity {
@@ -82,6 +80,16 @@ pub enum SealError {
 }
 
 impl SealError {
+    /// Returns the event that a stored row does not open.
+    pub(crate) fn event(&self) -> Option<Event> {
+        match self {
+            Self::Integrity { table, object, .. } | Self::UnknownKey { table, object, .. } => {
+                Some(Event::IntegrityFailure { table, id: object.clone() })
+            }
+            Self::Store(_) | Self::Fault(_) => None,
+        }
+    }
+
     /// Creates the error for a credential that is older than the audit log records.
     pub(crate) fn rolled_back_credential(id: CredentialId) -> Self {
         let reason = "older than the audit log records: the row was put back outside the service";

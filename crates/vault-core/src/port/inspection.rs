@@ -1,6 +1,6 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{AuditLog, InstanceRowKey, StoreError, StoredVersions};
+use super::{AuditLog, RowKey, StoreError, StoredVersions};
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
@@ -88,11 +88,7 @@ pub trait Inspection: Send + Sync {
     ) -> Result<Vec<RecordedSubject>, StoreError>;
 
     /// Returns the rows that exist, in any order. At most [`MAX_EXISTING`] row keys are passed, and none of a namespace.
-    async fn existing_rows(
-        &self,
-        row: RecordedRow,
-        places: Vec<InstanceRowKey>,
-    ) -> Result<Vec<InstanceRowKey>, StoreError>;
+    async fn existing_rows(&self, row: RecordedRow, places: Vec<RowKey>) -> Result<Vec<RowKey>, StoreError>;
 }
 
 /// Ports that an integrity check requires of a store.

@@ -1,7 +1,6 @@
 //! The list of protected tables. The integrity check, the rotation of instance keys, the search for deleted rows and the
 //! test that changes every table with SQL all follow this list.
 
-use super::InstancePart;
 use crate::audit::RecordedRow;
 
 /// A table whose rows grant rights, contain secrets, or decide where they are sent. Each row has a MAC or sealed columns, which
@@ -10,10 +9,8 @@ use crate::audit::RecordedRow;
 pub struct ProtectedTable {
     /// Name of the table.
     pub name: &'static str,
-    /// Columns of the row key: the organization and the row's own ID. Organizations have their ID twice.
+    /// Columns of the row key: the organization and the row's own ID.
     pub key: [&'static str; 2],
-    /// Kind of the rows for rotations. `None` if they depend on keys of the organization only, or are sealed documents.
-    pub part: Option<InstancePart>,
     /// Kinds of the rows in audit entries, which record every state of a row including its deletion. None if a row of another
     /// table names the existing rows, or if rows are temporary.
     pub recorded: &'static [RecordedRow],
@@ -25,11 +22,7 @@ const OWN_ID: [&str; 2] = ["organization_id", "id"];
 
 impl ProtectedTable {
     const fn new(name: &'static str, key: [&'static str; 2]) -> Self {
-        Self { name, key, part: None, recorded: &[], dependent: &[] }
-    }
-
-    const fn part(self, part: InstancePart) -> Self {
-        Self { part: Some(part), ..self }
+        Self { name, key, recorded: &[], dependent: &[] }
     }
 
     const fn recorded(self, rows: &'static [RecordedRow]) -> Self {
@@ -41,12 +34,8 @@ impl ProtectedTable {
     }
 
     /// All protected tables, in the order in which the integrity check reads them.
-    pub const ALL: [Self; 4] = {
-        use InstancePart::*;
+    pub const ALL: [Self; 2] = {
         [
-            Self::new("organizations", ["id", "id"]).part(Organizations),
-            // The wrap of the organization's fingerprint key is bound to the list of its keys.
-            Self::new("organization_keys", OWN_ID).part(OrganizationKeys),
             Self::new("credentials", OWN_ID)
                 .recorded(&[RecordedRow::Credential])
                 .with(&["credential_labels", "credential_secrets"]),
@@ -68,23 +57,6 @@ impl ProtectedTable {
 
     fn find(is_it: impl Fn(&Self) -> bool) -> Self {
         Self::ALL.into_iter().find(is_it).unwrap_or(Self::new("", ["", ""]))
-    }
-}
-
-impl InstancePart {
-    /// Returns all kinds, in the order of [`ProtectedTable::ALL`].
-    pub fn all() -> impl Iterator<Item = Self> {
-        ProtectedTable::ALL.into_iter().filter_map(|table| table.part)
-    }
-
-    /// Returns its table.
-    pub fn protected(self) -> ProtectedTable {
-        ProtectedTable::find(|table| table.part == Some(self))
-    }
-
-    /// Returns the name of its table.
-    pub fn table(self) -> &'static str {
-        self.protected().name
     }
 }
 

@@ -4,14 +4,15 @@
 //! polled. SQLite and memory return a completed future.
 
 use super::{
-    AuditRange, Idempotency, InstanceRow, InstanceRows, RecordedStates, StoreError, StoredCredential, StoredVersions,
+    AuditRange, Idempotency, InstanceRows, RecordedStates, SealedCredential, StoreError, StoredCredential,
+    StoredVersions,
 };
 use crate::account::AccountLogins;
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
 use crate::audit::{AuditEntry, RowState, SealedAuditRecord};
 use crate::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
-    ListUses, ListedRows, SaveCredential, VersionKey,
+    ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use crate::digest::Digest;
 use crate::entity::{EntityKey, Index, Kind};
@@ -253,11 +254,17 @@ pub trait LoginRows: Send + Sync {
 
 /// Rows of organizations, in addition to their documents.
 pub trait OrganizationRows: Send + Sync {
-    /// Returns whether a key of an organization is active, which it then stays until the transaction ends.
-    fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool>;
+    /// Inserts the row that the operations of a new organization lock.
+    fn insert_organization(&self, organization: OrganizationId) -> Reply<'_, ()>;
 
-    /// Inserts the keys of a new organization, and the row that its operations lock.
-    fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()>;
+    /// Returns the uses of the active key of an organization.
+    fn key_uses(&self, organization: OrganizationId) -> Reply<'_, i64>;
+
+    /// Adds uses of the active key of an organization.
+    fn add_key_uses(&self, organization: OrganizationId, uses: i64) -> Reply<'_, ()>;
+
+    /// Forgets the uses of the active key of an organization, which was replaced.
+    fn reset_key_uses(&self, organization: OrganizationId) -> Reply<'_, ()>;
 
     /// Ends the sessions of an organization.
     fn end_sessions(&self, organization: OrganizationId) -> Reply<'_, ()>;
@@ -373,7 +380,7 @@ pub trait CredentialRows: Send + Sync {
     fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64>;
 
     /// Inserts a credential with its labels and idempotency key, and counts it.
-    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()>;
+    fn insert_credential<'t>(&'t self, new: &'t NewCredentialRow) -> Reply<'t, ()>;
 
     /// Changes a credential and its versions, and inserts the idempotency key of the change.
     fn change_credential<'t>(&'t self, update: &'t CredentialUpdate<'t>) -> Reply<'t, ()>;
@@ -385,6 +392,25 @@ pub trait CredentialRows: Send + Sync {
         id: CredentialId,
         version: i64,
     ) -> Reply<'_, Option<LastCheck>>;
+
+    /// Counts the credentials that a key seals.
+    fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, i64>;
+
+    /// Reads the sealed parts of credentials that another key seals, after one, in the order of their IDs. Locks them.
+    fn sealed_except(
+        &self,
+        organization: OrganizationId,
+        key: KeyId,
+        after: Option<CredentialId>,
+        limit: usize,
+    ) -> Reply<'_, Vec<SealedCredential>>;
+
+    /// Stores the sealed parts of a credential under its new key, and preserves revision and times.
+    fn reseal_credential<'t>(&'t self, organization: OrganizationId, credential: &'t SealedCredential)
+    -> Reply<'t, ()>;
+
+    /// Reads the lookup digests of a credential's labels.
+    fn labels(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Vec<Digest>>;
 
     /// Replaces the lookup digests of a credential's labels.
     fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()>;
@@ -584,10 +610,13 @@ pub trait EntitySealer: Send + Sync {
     /// Why it does not open.
     fn open(&self, key: &EntityKey, version: i64, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, &'static str>;
 
-    /// Opens all sealed and wrapped fields of a row of a typed table, and returns the row with these fields under the active
-    /// key.
+    /// Returns the keys of an organization, all wrapped with the active instance key, or `None` if they are.
     ///
     /// # Errors
-    /// The first field that does not open, or the operating system returns no randomness.
-    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, super::SealError>;
+    /// Why a key does not unwrap.
+    fn rewrap_keys(
+        &self,
+        organization: OrganizationId,
+        keys: &OrganizationKeys,
+    ) -> Result<Option<OrganizationKeys>, &'static str>;
 }

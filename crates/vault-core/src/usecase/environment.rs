@@ -8,13 +8,6 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// Minimum number of attempts at a transaction if others change the same rows.
-const FEWEST_ATTEMPTS: usize = 16;
-/// Maximum number of attempts.
-const MOST_ATTEMPTS: usize = 256;
-/// Time for which attempts are repeated, in milliseconds.
-const ATTEMPTS_MILLIS: i64 = 2_000;
-
 /// Clock, IDs, events and MACs of audit entries.
 #[derive(Clone)]
 pub struct Environment {
@@ -38,14 +31,6 @@ impl Environment {
         self.clock.now()
     }
 
-    /// Returns the attempts at a transaction that can conflict with others. They are repeated for two seconds, so that
-    /// fifty callers that change the same row concurrently all succeed.
-    pub(crate) fn attempts(&self) -> impl Iterator<Item = usize> + Send + use<> {
-        let (clock, began) = (Arc::clone(&self.clock), self.now());
-        let in_time = move |made: &usize| *made < FEWEST_ATTEMPTS || clock.now().millis_since(began) < ATTEMPTS_MILLIS;
-        (0..MOST_ATTEMPTS).take_while(in_time)
-    }
-
     /// Emits an event. An entry that was recorded must then be part of a checkpoint. Logins have their own events.
     pub fn emit(&self, event: Event) {
         if let Event::Recorded(record) = &event {
@@ -59,9 +44,7 @@ impl Environment {
 
     /// Emits the event that a stored row cannot be decrypted.
     pub fn report(&self, error: &SealError) {
-        if let SealError::Integrity { table, object, .. } | SealError::UnknownKey { table, object, .. } = error {
-            self.emit(Event::IntegrityFailure { table, id: object.clone() });
-        }
+        error.event().into_iter().for_each(|event| self.emit(event));
     }
 
     /// Creates the sealed audit entry of a single action.

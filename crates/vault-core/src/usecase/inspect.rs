@@ -10,14 +10,11 @@ use crate::entity::{EntityKey, Kind, OF_INSTANCE};
 use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::operation::{
-    ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, InstancePlaces, Operations,
-    ReadInstanceRow,
-};
+use crate::operation::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity, Operations};
+use crate::organization::ReadOrganization;
 use crate::port::{
-    CardOpener, Event, InspectionStore, InstancePart, InstanceRow, InstanceRowKey, KeyedDigester, LookupRow,
-    MAX_EXISTING, Opener, ProtectedTable, RecordedStates, RecordedSubject, SealError, StoreError, StoredRowKey,
-    WholeCredential, open_cards,
+    Event, InspectionStore, LookupRow, MAX_EXISTING, Opener, RecordedStates, RecordedSubject, RowKey, SealError,
+    StoreError, StoredRowKey, WholeCredential,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -133,25 +130,14 @@ impl fmt::Display for RowFinding {
     }
 }
 
-/// Keys and decryption ports of an integrity check.
-#[derive(Clone)]
-pub struct InspectionCrypto {
-    /// Decrypts the cards of credentials.
-    pub cards: Arc<dyn CardOpener>,
-    /// Computes MACs and states of rows.
-    pub digester: Arc<dyn KeyedDigester>,
-    /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to a decryptable
-    /// card.
-    pub opener: Option<Arc<dyn Opener>>,
-}
-
 /// Integrity check of stored rows.
 #[derive(Clone)]
 pub struct Inspector {
     environment: Environment,
     store: Arc<dyn InspectionStore>,
     operations: Operations,
-    crypto: InspectionCrypto,
+    /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to a decryptable card.
+    opener: Option<Arc<dyn Opener>>,
     records: Records,
 }
 
@@ -168,8 +154,6 @@ enum Records {
 /// Position of an integrity check.
 #[derive(Clone, Debug)]
 enum Stage {
-    /// Rows of a part. The number is the position in the list of protected tables.
-    Instance(usize, Option<StoredRowKey>),
     /// Entities of all kinds.
     Entities(Option<EntityKey>),
     /// Values that lead to entities: those that are unique in the instance first.
@@ -194,9 +178,9 @@ impl Inspector {
         environment: Environment,
         store: Arc<dyn InspectionStore>,
         operations: Operations,
-        crypto: InspectionCrypto,
+        opener: Option<Arc<dyn Opener>>,
     ) -> Self {
-        Self { environment, store, operations, crypto, records: Records::No }
+        Self { environment, store, operations, opener, records: Records::No }
     }
 
     /// Also records the states of valid rows whose newest entry is older than `before` again, so that these entries can be
@@ -214,7 +198,7 @@ impl Inspector {
     /// The store failed, or keys cannot be read.
     pub async fn record_states(self) -> Result<(), Error> {
         let mut round = Self { records: Records::All, ..self }.begin();
-        while matches!(round.stage, Stage::Instance(..) | Stage::Entities(_)) {
+        while matches!(round.stage, Stage::Entities(_)) {
             round.step(RECORDED, &mut |_| {}).await?;
         }
         round.stage = Stage::Recorded(None);
@@ -224,7 +208,7 @@ impl Inspector {
 
     /// Starts a round at the first row.
     pub fn begin(&self) -> InspectionRound {
-        InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0 }
+        InspectionRound { inspector: self.clone(), stage: Stage::Entities(None), rows: 0 }
     }
 }
 
@@ -242,25 +226,6 @@ impl InspectionRound {
     pub async fn step(&mut self, limit: usize, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<bool, Error> {
         let store = &self.inspector.store;
         match self.stage.clone() {
-            Stage::Instance(number, after) => {
-                let Some(table) = ProtectedTable::ALL.get(number) else {
-                    self.stage = Stage::Entities(None);
-                    return Ok(true);
-                };
-                let Some(part) = table.part else {
-                    self.stage = Stage::Instance(number + 1, None);
-                    return Ok(true);
-                };
-                let places = self.inspector.run(InstancePlaces { part, after, limit }).await?;
-                if places.is_empty() {
-                    self.stage = Stage::Instance(number + 1, None);
-                }
-                for stored in places {
-                    let place = ids(&stored).map(|place| InspectedRow::Instance(part, place));
-                    self.look(place.ok_or((part.table(), &stored)), report).await?;
-                    self.stage = Stage::Instance(number, Some(stored));
-                }
-            }
             Stage::Entities(after) => {
                 let keys = self.inspector.run(EntityKeys { after, limit }).await?;
                 self.stage = keys.last().map_or(Stage::Lookups(true, None), |last| Stage::Entities(Some(*last)));
@@ -337,7 +302,7 @@ impl InspectionRound {
                     if seen.findings.is_empty() {
                         break;
                     }
-                    self.inspector.crypto.digester.refresh().await?;
+                    self.inspector.operations.ports.digester.refresh().await?;
                 }
             }
             Err((table, (_, id))) => {
@@ -362,12 +327,11 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredRowKey) -> Option<(O, 
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row of the instance part, an entity, a credential with its versions, or a row that was not found.
+/// An entity, a credential with its versions, or a row that was not found.
 enum InspectedRow {
-    Instance(InstancePart, InstanceRowKey),
     Entity(EntityKey),
     Credential(OrganizationId, CredentialId),
-    Absent(RecordedRow, InstanceRowKey),
+    Absent(RecordedRow, RowKey),
 }
 
 /// A row whose states the audit log records, with its current state.
@@ -401,8 +365,7 @@ impl Seen {
         }
     }
 
-    /// Records a finding if decryption failed because the row is damaged. Returns `None` in that case, and also if the
-    /// row's organization has been deleted in the meantime.
+    /// Records a finding if decryption failed because the row is damaged. Returns `None` in that case.
     fn opened<T>(&mut self, opened: Result<T, SealError>) -> Result<Option<T>, Error> {
         match opened {
             Ok(opened) => Ok(Some(opened)),
@@ -414,7 +377,6 @@ impl Seen {
                 self.find(table, object, Violation::Sealed { column, reason: "it names a key that does not exist" });
                 Ok(None)
             }
-            Err(SealError::NoKeys) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -424,11 +386,6 @@ impl Inspector {
     async fn look(&self, place: &InspectedRow) -> Result<Seen, Error> {
         let mut seen = Seen::default();
         match *place {
-            InspectedRow::Instance(part, place) => match self.run(ReadInstanceRow { part, place }).await? {
-                Some(Ok(row)) => self.look_at_row(&row, &mut seen).await?,
-                Some(Err(row)) => seen.find(row.table, row.id, Violation::Unreadable(row.reason)),
-                None => {}
-            },
             InspectedRow::Entity(key) => self.look_at_entity(key, &mut seen).await?,
             InspectedRow::Credential(organization, id) => {
                 if let Some(whole) = seen.unreadable(self.store.whole_credential(organization, id).await)? {
@@ -438,16 +395,6 @@ impl Inspector {
             InspectedRow::Absent(row, place) => self.look_for_deleted(row, place, &mut seen).await?,
         }
         Ok(seen)
-    }
-
-    async fn look_at_row(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
-        self.crypto.digester.load_keys(&row.keys()).await?;
-        let (organization, _) = row.place();
-        seen.opened(self.operations.sealer.reseal_row(row))?;
-        match row {
-            InstanceRow::Organization { .. } => self.look_for_namespaces(organization, seen).await,
-            InstanceRow::OrganizationKey { .. } => Ok(()),
-        }
     }
 
     async fn run<O: crate::operation::Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
@@ -477,11 +424,7 @@ impl Inspector {
             seen.find(EntityKey::TABLE, key.id, Violation::Lookup { table: "lookups" });
         }
         if key.kind == Kind::Organization {
-            // A row that cannot be read is a finding itself.
-            let part = InstancePart::Organizations;
-            if self.run(ReadInstanceRow { part, place: (organization, key.id) }).await?.is_none() {
-                seen.find(EntityKey::TABLE, key.id, Violation::Unreadable("its keys are missing"));
-            }
+            self.look_for_namespaces(organization, seen).await?;
         }
         Ok(())
     }
@@ -548,13 +491,15 @@ impl Inspector {
         whole: &WholeCredential,
         seen: &mut Seen,
     ) -> Result<(), Error> {
-        let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
+        let (ports, current) = (&self.operations.ports, &whole.versions.current);
         let (table, id) = (RecordedRow::Credential.table(), current.id);
-        let opened = open_cards(&*self.crypto.cards, organization, std::iter::once(current)).await;
+        let owner = match self.run(ReadOrganization(organization)).await {
+            Err(Error::Refused(Refusal::Damaged { .. })) => return Ok(()), // a finding itself
+            owner => owner?,
+        };
         // The rest of a deleted organization is removed gradually.
-        let Some(opened) = seen.opened(opened)? else { return Ok(()) };
-        let Some(card) = opened.into_iter().next() else { return Ok(()) };
-        let Some(card) = seen.opened(card)? else { return Ok(()) };
+        let Some(owner) = owner else { return Ok(()) };
+        let Some(card) = seen.opened(current.open(&*ports.credentials, &owner))? else { return Ok(()) };
         // Another server, whose clock differs, may have deleted a version at the end of its retention.
         let now = self.environment.now().plus_seconds(UNCERTAIN / 1_000);
         let stored = whole.versions.others.iter().map(|version| (version.number, version.destroy_at));
@@ -566,15 +511,15 @@ impl Inspector {
             seen.find(table, id, Violation::Unreadable("its versions differ from its card"));
             return Ok(());
         }
-        if let Some(opener) = &self.crypto.opener {
+        if let Some(opener) = &self.opener {
             for fetched in &whole.data {
                 let Some(version) = card.version(fetched.version) else { continue };
                 let context = current.data_context(organization, version);
-                let opened = opener.open(context, &card.namespace, card.kind, &fetched.data).await;
+                let opened = opener.open(&owner.keys, context, &card.namespace, card.kind, &fetched.data);
                 seen.opened(opened)?;
             }
         }
-        if !card.metadata.labels.have(digester, organization, &whole.labels) {
+        if !card.metadata.labels.have(&*ports.digester, organization, &whole.labels) {
             seen.find(table, id, Violation::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));

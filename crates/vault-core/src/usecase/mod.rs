@@ -23,10 +23,10 @@ pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
 pub use federation::Federation;
-pub use inspect::{InspectionCrypto, InspectionRound, Inspector, RowFinding, Violation};
+pub use inspect::{InspectionRound, Inspector, RowFinding, Violation};
 pub use integrations::Integrations;
 pub use keys::{
-    InstanceRotation, KeyCrypto, KeyOverview, Keys, LookUpMoves, OrganizationKeyOverview, OrganizationRotation,
+    InstanceRotation, KeyOverview, Keys, LookUpMoves, OrganizationKeyOverview, OrganizationRotation,
     PurposeKeyOverview, RetiringInstance, RotationEnd,
 };
 pub use notifier::{Notifier, ReadEvents};
@@ -36,6 +36,6 @@ pub use operator::{
 };
 pub use receivers::Receivers;
 pub use vault::{
-    ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, FoundKey, IdempotencyKey,
-    KEY_ID_END, KeyMatch, ListedCredential, ListedVersion, NewCredential, PreviousVersion, Vault, WantedKey,
+    CredentialRef, CredentialReplacement, FoundKey, IdempotencyKey, KEY_ID_END, KeyMatch, ListedCredential,
+    ListedVersion, NewCredential, PreviousVersion, Vault, WantedKey,
 };

@@ -97,7 +97,7 @@ impl Notifier {
         carrier: Arc<dyn EventCarrier>,
         operations: Operations,
     ) -> Self {
-        let digester = Arc::clone(&operations.digester);
+        let digester = Arc::clone(&operations.ports.digester);
         Self { environment, store, operations, carrier, digester, reading: Arc::default(), waits: Arc::default() }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::entropy::OsEntropy;
-use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id, organization_keys};
+use crate::testing::{NoEntropyLeft, SameEntropy, id, key, key_id};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use vault_core::id::{CredentialId, InstanceId, OrganizationId, VersionId};
@@ -142,7 +142,7 @@ fn places() -> Vec<Context> {
         Context::organization_key(instance(1), organization, k),
         Context::organization_key(instance(1), OrganizationId::from_uuid(id(9)), k),
         Context::organization_key(instance(1), organization, key_id(9)),
-        Context::fingerprint_key(instance(1), organization, &organization_keys(3)),
+        Context::fingerprint_key(instance(1), organization, k),
         Context::instance_key(instance(1), k),
         Context::instance_key(instance(1), key_id(9)),
         Context::database_key(k),

@@ -1,47 +1,32 @@
 //! Opens a credential's data.
 
-use super::list_opener::ListOpener;
 use super::placed;
 use crate::aead::AeadKey;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
-use crate::error::{damaged, does_not_open, unknown_key};
+use crate::error::{damaged, does_not_open};
 use crate::organization_keys::OrganizationKeyring;
-use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::credential::{Card, CredentialData, CredentialType};
-use vault_core::id::OrganizationId;
+use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::namespace::Namespace;
-use vault_core::port::{CardContext, CardOpener, CredentialContext, Opener, SealError};
-use vault_core::sealed::{Blob, SealedData};
+use vault_core::port::{CredentialContext, Opener, SealError};
+use vault_core::sealed::{OrganizationKeys, SealedData};
 
-/// Opens cards and data of credentials. Only for the activation process.
+/// Opens data of credentials. Only for the activation process.
 pub(super) struct CredentialOpener {
     keys: Arc<OrganizationKeyring>,
-    cards: ListOpener,
 }
 
 impl CredentialOpener {
     pub(super) fn new(keys: Arc<OrganizationKeyring>) -> Self {
-        Self { cards: ListOpener::new(Arc::clone(&keys)), keys }
+        Self { keys }
     }
 }
 
-#[async_trait]
-impl CardOpener for CredentialOpener {
-    async fn open_cards<'a>(
-        &self,
-        organization: OrganizationId,
-        cards: &[(CardContext, &'a Blob)],
-    ) -> Result<Vec<Result<Card, SealError>>, SealError> {
-        self.cards.open_cards(organization, cards).await
-    }
-}
-
-#[async_trait]
 impl Opener for CredentialOpener {
-    async fn open(
+    fn open(
         &self,
+        keys: &OrganizationKeys,
         context: CredentialContext,
         namespace: &Namespace,
         kind: CredentialType,
@@ -54,9 +39,7 @@ impl Opener for CredentialOpener {
         let key_context = Context::data_key(instance, context, data_key_id);
         let id =
             blob::sealing_key(&sealed.data_key).ok_or_else(|| does_not_open(&key_context, OpenError::Truncated))?;
-        let Some(key) = self.keys.key(context.organization, id).await? else {
-            return Err(unknown_key(&key_context, id));
-        };
+        let key = self.keys.key_of(context.organization, keys, &key_context, id)?;
         let data_key =
             key.wrap.unwrap(&key_context, &sealed.data_key).map_err(|error| does_not_open(&key_context, error))?;
         let data = AeadKey::new(data_key_id, &data_key)

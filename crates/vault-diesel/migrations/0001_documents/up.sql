@@ -19,27 +19,12 @@ CREATE TABLE instance (
 
 -- Organizations.
 
--- Their fingerprint keys. Name and state are in `entities`.
+-- What operations of an organization lock and count. Its name, state and keys are in `entities`.
 CREATE TABLE organizations (
     id UUID NOT NULL PRIMARY KEY,
-    fingerprint_key_id UUID NOT NULL,
-    fingerprint_wrapped BLOB NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE organization_keys (
-    organization_id UUID NOT NULL REFERENCES organizations (id),
-    id UUID NOT NULL,
-    state TEXT NOT NULL,
-    wrapped BLOB NOT NULL,
-    uses BIGINT NOT NULL,
-    created_at BIGINT NOT NULL,
-    PRIMARY KEY (organization_id, id)
-) WITHOUT ROWID;
-
--- How many credentials an organization has: a row of its own, so that counting disturbs no other row.
-CREATE TABLE credential_counts (
-    organization_id UUID NOT NULL PRIMARY KEY REFERENCES organizations (id),
-    credentials BIGINT NOT NULL
+    credentials BIGINT NOT NULL,
+    -- How often its active key has sealed, as far as the servers have added it.
+    key_uses BIGINT NOT NULL
 ) WITHOUT ROWID;
 
 -- What may be done only so often within an hour, and how often it was since its first time.
@@ -163,8 +148,6 @@ CREATE TABLE credentials (
 CREATE INDEX credentials_of_namespace ON credentials (organization_id, namespace, id, type);
 CREATE INDEX credentials_of_type ON credentials (organization_id, type, id);
 CREATE INDEX credentials_by_expiry ON credentials (organization_id, expires_at, id) WHERE expires_at < 9223372036854775807;
--- A rotation reads what a key seals in slices, and the key is destroyed only when nothing is left.
-CREATE INDEX credentials_by_key ON credentials (organization_id, key_id, id);
 
 -- The data of all versions. It is never listed; ids rise with time, so that new rows of all organizations lie together.
 CREATE TABLE credential_secrets (

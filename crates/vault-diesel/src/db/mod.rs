@@ -20,7 +20,7 @@ mod tx;
 mod value;
 
 pub(crate) use backend::Db;
-pub(crate) use fragments::{KeyShare, Share, Update, exists_row_by_row, locked, narrow, without_index};
+pub(crate) use fragments::{KeyShare, Update, exists_row_by_row, locked, narrow, without_index};
 pub(crate) use insert::Pending;
 pub(crate) use parts::Parts;
 pub(crate) use tx::{OpenTx, Reply, Tx};

@@ -1,7 +1,7 @@
 //! The contract of the backend: every case runs on SQLite and on PostgreSQL.
 
 use super::bind::Bind;
-use super::{Db, OpenTx, Share, Tx, Update, exists_row_by_row, locked, narrow, without_index};
+use super::{Db, KeyShare, OpenTx, Tx, Update, exists_row_by_row, locked, narrow, without_index};
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::connection::{Connection as _, Instrumentation, InstrumentationEvent, SimpleConnection as _};
 use diesel::result::DatabaseErrorKind;
@@ -243,7 +243,7 @@ async fn pages_locks_and_hints_do_not_change_results() {
         tx.insert(things::table, [1, 2, 3, 4].map(thing)).await.unwrap();
         let by_id = || things::table.order(things::id).select(Thing::as_select());
         assert_eq!(tx.page(by_id(), 2).await.unwrap(), [1, 2].map(stored));
-        assert_eq!(tx.page(locked(by_id(), Share), usize::MAX).await.unwrap().len(), 4);
+        assert_eq!(tx.page(locked(by_id(), KeyShare), usize::MAX).await.unwrap().len(), 4);
         assert!(tx.page(by_id(), 0).await.unwrap().is_empty());
         let few = things::table.filter(narrow(things::size.gt(0)).and(without_index(things::name).ne("x")));
         assert_eq!(tx.load(few.order(things::id).select(Thing::as_select())).await.unwrap(), [3, 4].map(stored));

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use vault_core::audit::{AuditEntry, RecordedRow};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Inspection, InstanceRowKey, RecordedStates, RecordedSubject, StoreError, StoredRowKey, WholeCredential,
+    Inspection, RecordedStates, RecordedSubject, RowKey, StoreError, StoredRowKey, WholeCredential,
 };
 
 #[async_trait]
@@ -48,11 +48,7 @@ impl<D: Database> Inspection for DieselStore<D> {
         self.answer(None, RecordedSubjects { after, limit }).await
     }
 
-    async fn existing_rows(
-        &self,
-        row: RecordedRow,
-        places: Vec<InstanceRowKey>,
-    ) -> Result<Vec<InstanceRowKey>, StoreError> {
+    async fn existing_rows(&self, row: RecordedRow, places: Vec<RowKey>) -> Result<Vec<RowKey>, StoreError> {
         self.answer(None, ExistingRows { row, places }).await
     }
 }

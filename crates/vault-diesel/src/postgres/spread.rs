@@ -35,10 +35,8 @@ use TableDistribution::{Coordinator, Key};
 const OF: TableDistribution = TableDistribution::Organization("organization_id");
 
 /// Location of each table. The others are colocated with the first one.
-const PLACES: [(&str, TableDistribution); 30] = [
+const PLACES: [(&str, TableDistribution); 28] = [
     (ORGANIZATIONS, TableDistribution::Organization("id")),
-    ("organization_keys", OF),
-    ("credential_counts", OF),
     ("hourly_counts", OF),
     ("erasures", OF),
     ("account_logins", OF),

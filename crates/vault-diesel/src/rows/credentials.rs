@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::schema::{check_requests, credential_labels, credential_secrets, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use crate::transaction::credential::row::{CredentialRow, credential_of};
-use crate::transaction::credential::{apply, checks, labels, list, save, sealed, versions};
+use crate::transaction::credential::{apply, checks, labels, list, rotation, save, sealed, versions};
 use diesel::dsl::{case_when, count_star, max};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
@@ -15,12 +15,12 @@ use futures_util::try_join;
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
-    ListUses, ListedRows, SaveCredential, VersionKey,
+    ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use vault_core::digest::Digest;
-use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use vault_core::operation::Access;
-use vault_core::port::{CredentialRows, Idempotency, Reply, StoredCredential, StoredVersions};
+use vault_core::port::{CredentialRows, Idempotency, Reply, SealedCredential, StoredCredential, StoredVersions};
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
@@ -98,9 +98,9 @@ impl CredentialRows for TxRows<'_> {
         self.count(organization)
     }
 
-    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()> {
+    fn insert_credential<'t>(&'t self, new: &'t NewCredentialRow) -> Reply<'t, ()> {
         several(async move {
-            try_join!(save::insert(&self.tx, save, at), self.add_to_count(save.organization, 1))?;
+            try_join!(save::insert(&self.tx, new), self.add_to_count(new.organization, 1))?;
             Ok(())
         })
     }
@@ -109,7 +109,7 @@ impl CredentialRows for TxRows<'_> {
         several(async move {
             // Versions that were inserted and not written yet may be changed.
             self.tx.insert_pending::<credential_secrets::table>().await?;
-            self.tx.keeping(|| apply::write(&self.tx, *update)).await
+            self.tx.keeping(|| apply::write(&self.tx, update)).await
         })
     }
 
@@ -123,6 +123,36 @@ impl CredentialRows for TxRows<'_> {
             self.tx.insert_pending::<credential_secrets::table>().await?;
             sealed::version_check(&self.tx, VersionKey { organization, id, version }).await
         })
+    }
+
+    fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, i64> {
+        let sealed = credentials::table.filter(credentials::organization_id.eq(organization.stored()));
+        then(self.tx.one(sealed.filter(credentials::key_id.eq(key.stored())).count()), Ok)
+    }
+
+    fn sealed_except(
+        &self,
+        organization: OrganizationId,
+        key: KeyId,
+        after: Option<CredentialId>,
+        limit: usize,
+    ) -> Reply<'_, Vec<SealedCredential>> {
+        several(async move {
+            self.insert_pending_credentials().await?;
+            rotation::sealed_except(&self.tx, organization, key, after, limit).await
+        })
+    }
+
+    fn reseal_credential<'t>(
+        &'t self,
+        organization: OrganizationId,
+        credential: &'t SealedCredential,
+    ) -> Reply<'t, ()> {
+        several(rotation::reseal(&self.tx, organization, credential))
+    }
+
+    fn labels(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Vec<Digest>> {
+        several(labels::read(&self.tx, organization, id))
     }
 
     fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()> {

@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vault_core::entity::EntityKey;
-use vault_core::id::{AccountId, KeyId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, OrganizationId, SessionId};
 use vault_core::operation::Access;
 use vault_core::port::{EntityRow, Reply};
 use vault_core::time::Timestamp;
@@ -38,7 +38,6 @@ struct State {
 pub(super) struct Facts {
     pub(super) sessions: HashMap<(OrganizationId, AccountId, SessionId), Option<Timestamp>>,
     pub(super) entities: HashMap<EntityKey, Option<EntityRow>>,
-    pub(super) active_keys: HashMap<(OrganizationId, KeyId), bool>,
 }
 
 /// Number of credentials of a locked organization.

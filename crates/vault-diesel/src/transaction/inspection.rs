@@ -10,7 +10,7 @@ use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::RecordedRow;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{InstanceRowKey, ProtectedTable, StoredRowKey, WholeCredential};
+use vault_core::port::{ProtectedTable, RowKey, StoredRowKey, WholeCredential};
 
 /// The row keys of credentials, in their order.
 pub(crate) struct CredentialPlaces {
@@ -61,13 +61,13 @@ impl Read for VersionPlaces {
 /// The rows of these keys that exist.
 pub(crate) struct ExistingRows {
     pub(crate) row: RecordedRow,
-    pub(crate) places: Vec<InstanceRowKey>,
+    pub(crate) places: Vec<RowKey>,
 }
 
 impl Read for ExistingRows {
-    type Outcome = Vec<InstanceRowKey>;
+    type Outcome = Vec<RowKey>;
 
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<InstanceRowKey>, Failure> {
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<RowKey>, Failure> {
         let ProtectedTable { name, key: key @ [of, own], .. } = self.row.protected();
         let rows = Parts::<(Id, Id)>::new("SELECT ").names(key).text(" FROM ").name(name).text(" WHERE ");
         // Entities of all kinds are in one table, under the names of their rows in audit entries.

@@ -4,14 +4,12 @@
 //! facts, it has the same outcome. [`Read`] is a transaction that only reads. A transaction that writes gets an
 //! [`AuditRecorder`](audit::AuditRecorder): what it does not record is not committed.
 //!
-//! Locks are acquired in one order everywhere: credential count, organization, organization key, integrations (by id); then what
-//! belongs to the account or the integration.
+//! Locks are acquired in one order everywhere: organization, integrations (by id); then what belongs to the account or the integration.
 
 pub(crate) mod audit;
 pub(crate) mod credential;
 pub(crate) mod hourly;
 pub(crate) mod inspection;
-pub(crate) mod instance_key;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod organization;
@@ -81,7 +79,7 @@ async fn run_in<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Ended<Result<T:
 mod tests {
     use super::*;
     use crate::db::OpenTx as _;
-    use crate::schema::credential_counts;
+    use crate::schema::organizations;
     use crate::stored::StoredId as _;
     use diesel::connection::SimpleConnection as _;
     use diesel::{Connection as _, ExpressionMethods as _, SqliteConnection};
@@ -99,9 +97,9 @@ mod tests {
 
         async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
             if self.writes {
-                let organization = credential_counts::organization_id.eq(OrganizationId::from_bytes([1; 16]).stored());
-                let new = (organization, credential_counts::credentials.eq(0));
-                tx.execute(diesel::insert_into(credential_counts::table).values(new)).await?;
+                let organization = organizations::id.eq(OrganizationId::from_bytes([1; 16]).stored());
+                let new = (organization, organizations::credentials.eq(0), organizations::key_uses.eq(0));
+                tx.execute(diesel::insert_into(organizations::table).values(new)).await?;
             }
             if self.commits {
                 audit.commit_without_entry();
@@ -122,7 +120,7 @@ mod tests {
         ] {
             let mut connection = SqliteConnection::establish(":memory:").unwrap();
             connection
-                .batch_execute("CREATE TABLE credential_counts (organization_id BLOB, credentials BIGINT)")
+                .batch_execute("CREATE TABLE organizations (id BLOB, credentials BIGINT, key_uses BIGINT)")
                 .unwrap();
             let (outcome, end) = run_in(&connection.tx(), &Case { writes, commits, refuses }).await.unwrap();
             assert_eq!((outcome.is_err(), end), (refuses, expected));

@@ -19,7 +19,6 @@ use vault_core::namespace::{Namespace, SetFrozen};
 use vault_core::port::RowStore;
 use vault_core::principal::Principal;
 use vault_core::{Command, Error};
-use vault_testkit::commands::CredentialCommands as _;
 
 /// How long an activation of these tests lasts, in seconds.
 const ACTIVATION_SECONDS: i64 = 600;
@@ -73,17 +72,15 @@ impl World {
     }
 
     /// Saves a credential that can be activated.
-    pub(crate) async fn save_activated<S: RowStore + 'static>(&self, store: &Arc<S>) -> SaveCredential {
-        let mut save = self.save();
-        save.payload.namespace = activated();
-        store.save_credential(save.clone()).await.unwrap();
-        save.payload
+    pub(crate) async fn save_activated<S: RowStore + 'static>(&self, store: &Arc<S>) -> CredentialId {
+        let save = SaveCredential { namespace: activated(), ..self.save() };
+        self.by_account(store, save).await.unwrap()
     }
 
     /// Deletes a credential.
     pub(crate) async fn delete<S: RowStore + 'static>(&self, store: &Arc<S>, id: CredentialId) -> Result<(), Error> {
         let deletion = DeleteCredential { organization: self.organization, id, revision: None };
-        self.operate(store, &self.principal(), deletion).await
+        self.by_account(store, deletion).await
     }
 
     pub(crate) fn take(&self, principal: &IntegrationPrincipal) -> ForIntegration<FetchCredentials> {

@@ -3,31 +3,31 @@
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use vault_core::Error;
 use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, CreateAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
-    ChangeCredential, CredentialType, ListCredentials, NewVersion, SaveCredential, VersionEffects,
+    ChangeCredential, CredentialData, CredentialEdit, CredentialType, ListCredentials, Metadata, NewData,
+    OpenedCredential, SaveCredential, VersionLimits,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SecretsId, SessionId, VersionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, OrganizationId, SecretsId, SessionId, VersionId};
 use vault_core::login::{AttemptOutcome, FinishAttempt, ProofEffect, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::operation::{Operation, Operations};
-use vault_core::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
+use vault_core::organization::{CreateOrganization, OrganizationName};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{RowStore, StoredCredential};
+use vault_core::port::RowStore;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedData};
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
-use vault_core::{Command, Error};
 use vault_testkit::clock::{RecordingEvents, SequentialIds};
-use vault_testkit::crypto::{FakeAuditSealer, FakeDigester};
+use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 
 const NAMESPACES: u64 = 16;
 
@@ -35,7 +35,6 @@ pub(crate) struct World {
     pub(crate) organization: OrganizationId,
     pub(crate) account: AccountId,
     pub(crate) session: SessionId,
-    pub(crate) key: KeyId,
     counter: AtomicU64,
 }
 
@@ -82,28 +81,11 @@ impl World {
             organization: OrganizationId::from_bytes(bytes(first + 1)),
             account: AccountId::from_bytes(bytes(first + 2)),
             session: SessionId::from_bytes(bytes(first + 3)),
-            key: KeyId::from_bytes(bytes(first + 4)),
             counter: AtomicU64::new(first + 100),
         };
-        let organization = Organization {
-            id: world.organization,
-            name: OrganizationName::parse(&format!("World {number}")).unwrap(),
-            state: OrganizationState::Active,
-            created_at: world.now(),
-        };
-        let keys = OrganizationKeys {
-            fingerprint_key: KeyId::from_bytes(bytes(first + 5)),
-            fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
-            keys: vec![OrganizationKeyRecord {
-                organization: world.organization,
-                id: world.key,
-                state: KeyState::Active,
-                wrapped: Blob::from_bytes(vec![2; 78]),
-                uses: 0,
-                created_at: world.now(),
-            }],
-        };
-        world.operate(shared, &Principal::Operator, CreateOrganization { organization, keys }).await.unwrap();
+        let name = OrganizationName::parse(&format!("World {number}")).unwrap();
+        let create = CreateOrganization { id: world.organization, name };
+        world.operate(shared, &Principal::Operator, create).await.unwrap();
         world.enter(shared, world.account, world.session, Role::Editor, number).await;
         world
     }
@@ -220,12 +202,12 @@ impl World {
         principal: Principal,
         operation: O,
     ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<S, O> {
-        let keys = Arc::new(FakeDigester::default());
-        let operations =
-            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        let (keys, ids) = (Arc::new(FakeDigester::default()), Arc::new(SequentialIds::seeded(self.next())));
+        let credentials = Arc::new(PlainSealer::new(ids.clone()));
+        let operations = Operations::new(Arc::clone(store) as Arc<dyn RowStore>, keys.clone(), credentials, keys);
         let environment = Environment {
             clock: Arc::new(now),
-            ids: Arc::new(SequentialIds::seeded(self.next())),
+            ids,
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
             awaited: Arc::default(),
@@ -244,8 +226,8 @@ impl World {
         &self,
         store: &Arc<S>,
         query: ListCredentials,
-    ) -> Result<Vec<StoredCredential>, Error> {
-        Ok(self.operate(store, &self.principal(), query).await?.rows)
+    ) -> Result<Vec<OpenedCredential>, Error> {
+        Ok(self.operate(store, &self.principal(), query).await?.credentials)
     }
 
     /// Ends the session.
@@ -272,58 +254,55 @@ impl World {
             rows: Vec::new(),
             changes: Vec::new(),
         };
-        SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
+        SealedAuditRecord { record, key: FakeAuditSealer::KEY, code: Digest::from_bytes([4; 32]) }
     }
 
-    pub(crate) fn save(&self) -> Command<SaveCredential> {
+    /// Returns the operation that saves another credential.
+    pub(crate) fn save(&self) -> SaveCredential {
         let number = self.next();
-        let id = CredentialId::from_bytes(bytes(number));
-        let payload = SaveCredential {
+        SaveCredential {
             organization: self.organization,
-            id,
-            kind: CredentialType::S3,
-            // A save uses two numbers: its own and that of its audit record.
+            id: CredentialId::from_bytes(bytes(number)),
+            // A save uses two numbers: its own and that of its environment.
             namespace: namespace(number / 2),
             vend: VendRule::Any,
-            expires_at: None,
-            key: self.key,
-            card: Blob::from_bytes(vec![3; 302]),
-            version: version(1),
-            labels: Vec::new(),
+            metadata: Metadata::default(),
+            new: new_data(number),
             limit: 10_000_000,
-        };
-        let actor = Actor::Account(self.account, self.session);
-        let audit = self.audit(actor, AuditAction::CredentialSaved, Subject::Credential(id));
-        Command { principal: self.principal(), now: self.now(), audit, payload }
+        }
     }
 
-    /// Returns the command that replaces the data of a credential at this revision.
-    pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> Command<ChangeCredential> {
-        let payload = ChangeCredential {
+    /// Returns the operation that replaces the data of a credential at this revision.
+    pub(crate) fn replace(&self, id: CredentialId, revision: i64) -> ChangeCredential {
+        ChangeCredential {
             organization: self.organization,
             id,
-            revision,
-            key: self.key,
-            card: Blob::from_bytes(vec![4; 302]),
-            current: revision + 1,
-            version: Some(version(revision + 1)),
-            effects: VersionEffects {
-                destroyed: Vec::new(),
-                moved: vec![(revision, Some(self.now().plus_seconds(3_600)))],
-            },
-            vend: VendRule::Any,
-            expires_at: None,
-            labels: None,
-            action: AuditAction::CredentialReplaced,
-            changes: Vec::new(),
-        };
-        let actor = Actor::Account(self.account, self.session);
-        let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
-        Command { principal: self.principal(), now: self.now(), audit, payload }
+            revision: Some(revision),
+            edit: CredentialEdit::Replace { kind: CredentialType::DirectLink, expires_at: None },
+            new: Some(new_data(self.next())),
+            limits: VersionLimits::default(),
+        }
+    }
+
+    /// Returns a run of an operation of the account.
+    pub(crate) fn by_account<S: RowStore + 'static, O: Operation>(
+        &self,
+        store: &Arc<S>,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Outcome, Error>> + Send + 'static + use<S, O> {
+        self.running(store, self.principal(), operation)
+    }
+
+    /// Saves another credential.
+    pub(crate) async fn saved<S: RowStore + 'static>(&self, store: &Arc<S>) -> Result<CredentialId, Error> {
+        self.by_account(store, self.save()).await
     }
 }
 
-fn version(number: i64) -> NewVersion {
-    let data = SealedData { data_key: Blob::from_bytes(vec![1; 78]), data: Blob::from_bytes(vec![2; 302]) };
-    NewVersion { number, id: VersionId::from_bytes([7; 16]), data, check: None, idempotency: None }
+/// Returns data of a version, different for each number.
+pub(crate) fn new_data(number: u64) -> NewData {
+    let json = format!(r#"{{"url":"https://files.example/{number}"}}"#);
+    let data = CredentialData::from_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
+    let (id, json) = (VersionId::from_bytes(bytes(number)), data.to_canonical_json());
+    NewData { id, data, json, check: None, idempotency: None }
 }

@@ -22,13 +22,14 @@ use vault_api::{
 };
 use vault_core::Error;
 use vault_core::activation::VendRule;
+use vault_core::credential::CredentialPatch;
 use vault_core::credential::{CredentialData, CredentialType, CredentialUse, Description, Holder, LabelPatch, Labels};
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::id::CredentialId;
 use vault_core::json::{Node, ObjectReader};
 use vault_core::namespace::Namespace;
 use vault_core::role::Action;
-use vault_core::usecase::{CredentialPatch, NewCredential};
+use vault_core::usecase::NewCredential;
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let (viewers, editors) = (Access::Role(Action::List), Access::Role(Action::Save));

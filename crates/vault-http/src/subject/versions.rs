@@ -15,12 +15,13 @@ use actix_web::HttpResponse;
 use actix_web::web::Data;
 use serde_json::value::RawValue;
 use vault_api::{PromoteRequest, ReplacedCredential};
+use vault_core::credential::ChangedVersion;
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::CredentialId;
 use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::time::Timestamp;
-use vault_core::usecase::{ChangedVersion, CredentialReplacement, Vault};
+use vault_core::usecase::{CredentialReplacement, Vault};
 use vault_core::{Error, Refusal};
 
 pub(crate) fn endpoints() -> Vec<Endpoint> {

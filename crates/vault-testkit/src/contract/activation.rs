@@ -2,9 +2,11 @@
 
 use super::ContractStore;
 use super::activators::{ACTIVATION_SECONDS, set_state};
+use super::saving::{Saving, data};
 use super::tools::{Settled as _, namespace, race, with};
 use super::world::World;
 use crate::commands::CredentialCommands as _;
+use crate::crypto::PlainSealer;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use vault_core::Refusal;
@@ -12,11 +14,10 @@ use vault_core::activation::{
     AbortActivation, Activation, FetchCredentials, FetchedCredential, ForIntegration, ListActivations, VendMode,
 };
 use vault_core::audit::AuditAction;
-use vault_core::credential::SaveCredential;
 use vault_core::id::ActivationId;
 use vault_core::integration::{FoundIntegration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::IdGenerator;
+use vault_core::port::{CredentialContext, IdGenerator, Opener as _, Sealer as _};
 use vault_core::principal::Denial;
 
 /// A token finds its integration, and whether its organization is active; after deletion, and from another
@@ -74,9 +75,14 @@ pub async fn credentials_are_fetched_as_saved(suite: &dyn ContractStore) {
     let gone = saved.remove(2);
     world.delete_credential(gone.id).await;
     let mut expected = Vec::new();
-    for SaveCredential { id, version, .. } in saved {
+    let owner = world.read_organization().await.unwrap();
+    let sealer = PlainSealer::new(world.ids.clone());
+    for Saving { id, new, namespace, .. } in saved {
         let row = world.show(&world.embedder(), id).await.unwrap();
-        expected.push(FetchedCredential { row, version: 1, data: version.data });
+        let context = CredentialContext { organization: owner.id, credential: id, version: 1, id: new.id };
+        let json = data(new.kind, new.id).to_canonical_json();
+        let data = sealer.seal(&owner.keys, context, &namespace, &json).unwrap();
+        expected.push(FetchedCredential { row, version: 1, data });
     }
     let command = world.take(&principal, "below/a");
     let id = command.payload.activation.as_ref().unwrap().id;
@@ -105,21 +111,26 @@ pub async fn activation_fetches_current_version(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let id = world.saved_in("contract").await.id;
     let principal = world.activator(&world.integration().await);
+    let (owner, sealer) = (world.read_organization().await.unwrap(), PlainSealer::new(world.ids.clone()));
     let taken = async || {
         let taken = world.taken(world.take(&principal, "contract")).await;
         assert_eq!(taken.len(), 1);
-        (taken[0].version, taken[0].data.clone())
+        let FetchedCredential { row, version, data } = taken.into_iter().next().unwrap();
+        let card = row.open(&sealer, &owner).unwrap();
+        let context = row.data_context(owner.id, card.version(version).unwrap());
+        assert!(sealer.open(&owner.keys, context, &card.namespace, card.kind, &data).is_ok());
+        version
     };
     let embedder = world.embedder();
     let read = world.versions(&embedder, id).await;
     let read = world.changed(world.stage(&embedder, &read)).await;
-    assert_eq!(taken().await.0, 1);
+    assert_eq!(taken().await, 1);
     let read = world.changed(world.promotion(&embedder, &read, 2)).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+    assert_eq!(taken().await, 2);
     let read = world.changed(world.replacement(&embedder, &read)).await;
-    assert_eq!(taken().await, (3, world.sealed_version(id, 3)));
+    assert_eq!(taken().await, 3);
     world.changed(world.promotion(&embedder, &read, 2)).await;
-    assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
+    assert_eq!(taken().await, 2);
 }
 
 /// A rejected command is rejected for the first applicable reason, and changes nothing.

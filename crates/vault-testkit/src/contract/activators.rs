@@ -1,5 +1,6 @@
 //! Integrations of a world, and their commands.
 
+use super::saving::Saving;
 use super::tools::{Settled as _, namespace};
 use super::world::{NO_LIMIT, World};
 use crate::commands::CredentialCommands as _;
@@ -10,7 +11,6 @@ use vault_core::activation::{
     IssuedCredential, ListActivations, NewActivation, VendMode, VendedForm,
 };
 use vault_core::audit::AuditAction;
-use vault_core::credential::SaveCredential;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, IssuerId};
 use vault_core::identity::{ClaimPattern, ClaimPointer, IssuerName, Trust, TrustId, Trusts};
@@ -221,7 +221,7 @@ impl World<'_> {
     }
 
     /// Saves a credential in a namespace and returns the command.
-    pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
+    pub(super) async fn saved_in(&self, name: &str) -> Saving {
         let command = self.save_in(name);
         self.store.save_credential(command.clone()).await.unwrap();
         command.payload

@@ -13,7 +13,7 @@ impl World<'_> {
     pub(super) async fn claim_checks(&self, turn: Option<(usize, i64)>) -> Vec<DueCheck> {
         let checks = self.operate(&Principal::Operator, ClaimChecks { most: 10, turn }).await.unwrap();
         // A store may contain other organizations.
-        checks.into_iter().filter(|check| check.organization == self.organization).collect()
+        checks.into_iter().map(|(check, _)| check).filter(|check| check.organization == self.organization).collect()
     }
 }
 

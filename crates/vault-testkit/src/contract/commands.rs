@@ -41,9 +41,7 @@ pub(crate) enum VaultCommand {
     /// Deletes a credential, as a session or an embedder.
     Delete(usize, usize),
     /// Replaces the organization's key.
-    ReplaceKey,
-    /// Reserves uses of the first key, starting at a multiple of the block.
-    TakeUses(i64),
+    Rotate,
     /// Runs a command about integrations, as a session or the operator.
     Activator(usize, ActivatorCommand),
 }
@@ -102,8 +100,7 @@ pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
             .prop_map(|(who, namespace, after, limit)| Command::List(who, namespace, after, limit)),
         2 => (many(), many()).prop_map(|(who, credential)| Command::Show(who, credential)),
         4 => (many(), many()).prop_map(|(who, credential)| Command::Delete(who, credential)),
-        1 => Just(Command::ReplaceKey),
-        1 => (0_i64..3).prop_map(Command::TakeUses),
+        1 => Just(Command::Rotate),
         24 => (many(), activator_command()).prop_map(|(who, command)| Command::Activator(who, command)),
     ]
 }

@@ -2,7 +2,7 @@
 
 use super::ContractStore;
 use super::idempotency::keyed;
-use super::tools::{Settled, evaluated, namespace, race, request_digest, with};
+use super::tools::{Settled, evaluated, namespace, race, with};
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
@@ -10,10 +10,11 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ListPosition};
 use vault_core::cursor::ListFilter;
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{IdGenerator, StoredCredential};
 use vault_core::principal::{Denial, Principal};
+use vault_core::sealed::Blob;
 use vault_core::{Error, Refusal};
 
 /// A credential is shown and listed as it was saved, for each type.
@@ -24,28 +25,31 @@ pub async fn credential_is_shown_as_saved(suite: &dyn ContractStore) {
     for kind in CredentialType::ALL {
         world.clock.advance_millis(1);
         let command = with(world.save(&principal), |save| {
-            (save.kind, save.namespace) = (kind, namespace("A/b-c_d.e"));
-            save.version.number = 7; // the sealed parts are bound to it: no store chooses another version
+            (save.new.kind, save.namespace) = (kind, namespace("A/b-c_d.e"));
         });
-        let stored = StoredCredential {
-            id: command.payload.id,
+        let (id, vend) = (command.payload.id, command.payload.vend);
+        let expected = |card: Blob| StoredCredential {
+            id,
             kind,
-            namespace: command.payload.namespace.clone(),
-            version: 7,
-            vend: command.payload.vend,
-            expires_at: command.payload.expires_at,
+            namespace: namespace("A/b-c_d.e"),
+            version: 1,
+            vend,
+            expires_at: None,
             created_at: world.now(),
             updated_at: world.now(),
             revision: 1,
-            card: command.payload.card.clone(),
+            card,
             check: None,
             last_activated_at: None,
         };
         world.store.save_credential(command).await.unwrap();
-        assert_eq!(world.show(&principal, stored.id).await.unwrap(), stored);
+        let stored = world.show(&principal, id).await.unwrap();
+        assert_eq!(stored, expected(stored.card.clone()));
         newest_first.insert(0, stored);
     }
-    assert_eq!(world.operate(&principal, world.list(&principal)).await.unwrap().rows, newest_first);
+    let listed = world.operate(&principal, world.list(&principal)).await.unwrap().credentials;
+    assert!(listed.iter().all(|one| one.card.is_ok()));
+    assert_eq!(listed.into_iter().map(|one| one.row).collect::<Vec<_>>(), newest_first);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, newest_first.len());
     let nothing = CredentialId::from_uuid(world.ids.random());
     assert_eq!(world.show(&principal, nothing).await.decided(), Err(Refusal::NotFound));
@@ -70,7 +74,8 @@ pub async fn list_is_filtered(suite: &dyn ContractStore) {
     let mut saved = Vec::new();
     for text in ["a_b", "axb", "A_b", "a_b/c", "a"] {
         for kind in [CredentialType::S3, CredentialType::Gcs] {
-            let command = with(world.save(&principal), |save| (save.kind, save.namespace) = (kind, namespace(text)));
+            let command =
+                with(world.save(&principal), |save| (save.new.kind, save.namespace) = (kind, namespace(text)));
             saved.insert(0, (command.payload.id, text, kind));
             world.store.save_credential(command).await.unwrap();
         }
@@ -187,52 +192,23 @@ pub async fn limit_is_exact_in_parallel(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 5);
 }
 
-/// A save under a key that is not the organization's active key is rejected.
-pub async fn inactive_key_is_refused(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let principal = world.embedder();
-    let earlier = world.saved(&principal).await;
-    let replacement = world.replace_key(world.key);
-    let next = replacement.next.id;
-    assert!(world.store.replace_organization_key(replacement).await.unwrap());
-    let save_under = async |key| {
-        let command = with(world.save(&principal), |save| save.key = key);
-        world.store.save_credential(command).await.decided()
-    };
-    for key in [world.key, other.key, KeyId::from_uuid(world.ids.random())] {
-        assert_eq!(save_under(key).await, Err(Refusal::Contended));
-    }
-    assert_eq!(world.listed(&principal).await, [earlier]);
-    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 1);
-    save_under(next).await.unwrap();
-    let listed = world.operate(&principal, world.list(&principal)).await.unwrap();
-    assert_eq!(listed.rows.len(), 2);
-    for key in [next, world.key] {
-        assert_eq!(world.store.count_sealed(world.organization, key).await.unwrap(), 1);
-    }
-}
-
 /// Concurrent saves are decided as if they ran one after the other: a rejected save neither undoes nor delays the
 /// others, and records nothing.
 pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principals = [world.embedder(), world.embedder(), closed(suite).await];
-    let inactive = KeyId::from_uuid(world.ids.random());
     let expected = |number: usize| match number % 8 {
         2 | 5 => Err(Error::Denied(Denial::OrganizationDisabled)),
-        3 => Err(Error::Refused(Refusal::Contended)),
         7 => Err(Error::Refused(limit_reached(0))),
         _ => Ok(()),
     };
-    let label = |number: usize| request_digest(&format!("label {}", number % 3));
+    let label = |number: usize| ["label-0", "label-1", "label-2"][number % 3];
     let outcomes = race((0..96).map(|number| {
         let command = with(world.save(&principals[number % 8 % 3]), |save| {
-            match number % 8 {
-                3 => save.key = inactive,
-                7 => save.limit = 0,
-                _ => {}
+            if number % 8 == 7 {
+                save.limit = 0;
             }
-            save.labels = vec![label(number), request_digest("every")];
+            save.labels = vec![label(number), "every"];
         });
         let store = Arc::clone(&world.store);
         async move { (command.payload.id, evaluated(store.save_credential(command).await)) }
@@ -249,8 +225,8 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStor
             (expected, found) => panic!("{number}: {expected:?}, {found:?}"),
         }
     }
-    assert_eq!(saved.len(), 48);
-    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 48);
+    assert_eq!(saved.len(), 60);
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 60);
     let sorted = |mut ids: Vec<CredentialId>| {
         ids.sort();
         ids
@@ -258,13 +234,13 @@ pub async fn concurrent_saves_are_decided_independently(suite: &dyn ContractStor
     let all = sorted(saved.iter().map(|(_, id)| *id).collect());
     assert_eq!(sorted(world.listed(&principals[1]).await), all);
     for kind in 0..3 {
-        let labelled = ListCredentials { labels: vec![label(kind).into()], ..world.list(&principals[1]) };
+        let labelled = world.labelled(&principals[1], &[label(kind)]);
         let expected = saved.iter().filter(|(number, _)| number % 3 == kind).map(|(_, id)| *id).collect();
         assert_eq!(sorted(world.page(&principals[1], labelled).await), sorted(expected));
     }
     // The count is correct: there is room for exactly one more.
-    for expected in [Ok(()), Err(limit_reached(49))] {
-        let command = with(world.save(&principals[1]), |save| save.limit = 49);
+    for expected in [Ok(()), Err(limit_reached(61))] {
+        let command = with(world.save(&principals[1]), |save| save.limit = 61);
         assert_eq!(world.store.save_credential(command).await.decided().map(drop), expected);
     }
 }
@@ -276,18 +252,20 @@ pub async fn concurrent_repeats_do_not_count_towards_limit(suite: &dyn ContractS
     let first = keyed(&world, &principal, "key 0", "body");
     let created = world.store.save_credential(first).await.unwrap();
     let outcomes =
-        race((0..64).map(|number| {
-            let key = number % 4;
-            let body = if number % 16 == 15 { "another body" } else { "body" };
-            let command = match number % 8 {
-                0..4 => with(world.save(&principal), |save| save.limit = 12),
-                _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
-            };
-            let store = Arc::clone(&world.store);
-            async move {
-                (key, command.payload.version.idempotency.is_some(), store.save_credential(command).await.decided())
-            }
-        }))
+        race(
+            (0..64).map(|number| {
+                let key = number % 4;
+                let body = if number % 16 == 15 { "another body" } else { "body" };
+                let command = match number % 8 {
+                    0..4 => with(world.save(&principal), |save| save.limit = 12),
+                    _ => with(keyed(&world, &principal, &format!("key {key}"), body), |save| save.limit = 12),
+                };
+                let store = Arc::clone(&world.store);
+                async move {
+                    (key, command.payload.new.idempotency.is_some(), store.save_credential(command).await.decided())
+                }
+            }),
+        )
         .await;
     let mut of_key = std::collections::HashMap::from([(0, created)]);
     let mut effects = std::collections::HashSet::from([created]);
@@ -317,7 +295,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractSt
     let (principal, ended) = (world.embedder(), closed(suite).await);
     let mut saved = Vec::new();
     for _ in 0..24 {
-        let command = with(world.save(&principal), |save| save.labels = vec![request_digest("every")]);
+        let command = with(world.save(&principal), |save| save.labels = vec!["every"]);
         saved.push(world.store.save_credential(command).await.unwrap());
     }
     let nothing = CredentialId::from_uuid(world.ids.random());
@@ -353,8 +331,7 @@ pub async fn concurrent_deletes_are_decided_independently(suite: &dyn ContractSt
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 12);
     let left: Vec<_> = saved.iter().rev().filter(|id| !deleted.contains_key(id)).copied().collect();
     assert_eq!(world.listed(&principal).await, left);
-    let labelled = ListCredentials { labels: vec![request_digest("every").into()], ..world.list(&principal) };
-    assert_eq!(world.page(&principal, labelled).await, left);
+    assert_eq!(world.page(&principal, world.labelled(&principal, &["every"])).await, left);
     let command = with(world.save(&principal), |save| save.limit = 13);
     world.store.save_credential(command).await.unwrap();
 }

@@ -1,6 +1,7 @@
 //! Cases of credential health and usage recorded by the activation process.
 
 use super::activators::ACTIVATION_SECONDS;
+use super::saving::{Changing, comparison};
 use super::tools::{Settled as _, with};
 use super::world::World;
 use super::{ContractStore, audit};
@@ -12,7 +13,7 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{
     CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses,
-    MatchCredential, NewVersion, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
+    RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
@@ -82,7 +83,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     let world = World::at(suite, long_ago).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
-    world.operate(&principal, MatchCredential(world.organization, id)).await.unwrap();
+    world.operate(&principal, comparison(world.organization, id)).await.unwrap().unwrap();
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
     assert!(world.store.delete_expired(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
 }
@@ -107,11 +108,10 @@ pub async fn requested_check_runs_once(suite: &dyn ContractStore) {
 
     let claims = (0..4).map(|_| world.operate(&Principal::Operator, ClaimChecks { most: 10, turn: None }));
     let taken = join_all(claims).await.into_iter().map(Result::unwrap);
-    let ours = taken.flatten().filter(|check| check.organization == world.organization);
+    let ours = taken.flatten().map(|(check, _)| check).filter(|check| check.organization == world.organization);
     let ours: Vec<_> = ours.collect();
     assert_eq!(ours.len(), 1);
     assert_eq!((ours[0].credential.version, ours[0].before), (2, None));
-    assert_eq!(ours[0].credential.data, world.sealed_version(id, 2));
     // The process that claimed it may have ended.
     world.clock.advance_millis(CHECK_AGAIN_SECONDS * 1_000);
     assert_eq!(world.claim_checks(None).await.len(), 1);
@@ -274,7 +274,7 @@ pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let check = |at| Some(LastCheck { at, since: at, failed: None });
     let saved_at = world.now();
-    let command = with(world.save(&principal), |save| save.version.check = check(saved_at));
+    let command = with(world.save(&principal), |save| save.new.check = check(saved_at));
     let id = command.payload.id;
     world.store.save_credential(command).await.unwrap();
     assert_eq!(world.versions(&principal, id).await.current.check, check(saved_at));
@@ -283,11 +283,10 @@ pub async fn check_before_save_is_health_of_version(suite: &dyn ContractStore) {
     world.clock.advance_millis(1_000);
     let staged_at = world.now();
     let read = world.versions(&principal, id).await;
-    let staged = NewVersion { check: check(staged_at), ..world.next_version(&read) };
-    let read = world.changed(world.stage_version(&principal, &read, staged)).await;
+    let checked = |change: &mut Changing, at| change.new.as_mut().unwrap().check = check(at);
+    let read = world.changed(with(world.stage(&principal, &read), |change| checked(change, staged_at))).await;
     assert_eq!(read.others[0].check, check(staged_at));
-    let version = NewVersion { check: check(world.now()), ..world.next_version(&read) };
-    let read = world.changed(world.replace_by(&principal, &read, version)).await;
+    let read = world.changed(with(world.replacement(&principal, &read), |change| checked(change, world.now()))).await;
     assert_eq!(read.current.check, check(world.now()));
     let previous = read.others.iter().find(|version| version.number == 1).unwrap();
     assert_eq!(previous.check, check(saved_at));

@@ -1,13 +1,14 @@
 //! Cases of saving under an [`Idempotency`] key.
 
 use super::ContractStore;
+use super::saving::Saving;
 use super::tools::{Settled, race, request_digest, with};
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use std::collections::HashSet;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{FindRequest, SaveCredential};
+use vault_core::credential::FindRequest;
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::Idempotency;
@@ -94,7 +95,7 @@ pub async fn replay_outlives_created_credential(suite: &dyn ContractStore) {
         world.store.save_credential(command).await.unwrap();
     }
     world.delete(&principal, deleted_id).await.unwrap();
-    assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
+    world.replace_key().await;
     for (key, id) in [("kept", kept_id), ("deleted", deleted_id)] {
         let again = with(keyed(&world, &principal, key, "body"), |save| save.limit = 0);
         assert_eq!(world.store.save_credential(again).await.decided(), Ok(id));
@@ -108,7 +109,7 @@ pub async fn earlier_save_is_found(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let find = async |body: &str| {
-        let idempotency = keyed(&world, &principal, "key", body).payload.version.idempotency;
+        let idempotency = keyed(&world, &principal, "key", body).payload.new.idempotency;
         world.operate(&principal, FindRequest { organization: world.organization, idempotency }).await
     };
     assert_eq!(find("body").await.unwrap(), None);
@@ -126,19 +127,16 @@ pub async fn refused_request_leaves_its_key_free(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
     let full = with(keyed(&world, &principal, "key", "one body"), |save| save.limit = 0);
-    let limit_reached = full.payload.limit_reached();
+    let limit_reached = Refusal::LimitReached { what: "credentials", limit: 0 };
     assert_eq!(world.store.save_credential(full).await.decided(), Err(limit_reached));
-    let mut under_no_key = keyed(&world, &principal, "key", "another body");
-    under_no_key.payload.key = vault_core::id::KeyId::from_bytes([7; 16]);
-    assert_eq!(world.store.save_credential(under_no_key).await.decided(), Err(Refusal::Contended));
     save(&world, &principal, "key", "body").await.unwrap();
 }
 
 /// Returns a save with an idempotency key.
-pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<SaveCredential> {
+pub(super) fn keyed(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Command<Saving> {
     let account = principal.account().unwrap();
     let idempotency = Idempotency { account, key: key.to_owned(), body: request_digest(body).into() };
-    with(world.save(principal), |save| save.version.idempotency = Some(idempotency))
+    with(world.save(principal), |save| save.new.idempotency = Some(idempotency))
 }
 
 async fn save(world: &World<'_>, principal: &Principal, key: &str, body: &str) -> Result<CredentialId, Refusal> {

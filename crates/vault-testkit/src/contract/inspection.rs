@@ -2,19 +2,19 @@
 //! reads only the rows of its own organizations.
 
 use super::ContractStore;
-use super::tools::{namespace, paged, request_digest, with};
+use super::saving::label_digest;
+use super::tools::{namespace, paged};
 use super::world::World;
-use crate::commands::CredentialCommands as _;
 use crate::crypto::FakeAuditSealer;
+use crate::crypto::PlainSealer;
 use std::collections::HashSet;
-use vault_core::activation::FetchedCredential;
 use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, CredentialId};
 use vault_core::operation::ChangedNamespaces;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, IdGenerator as _, MAX_EXISTING, RecordedStates, RecordedSubject, StoredRowKey,
+    AuditSealer as _, IdGenerator as _, MAX_EXISTING, Opener as _, RecordedStates, RecordedSubject, StoredRowKey,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
@@ -74,26 +74,22 @@ pub async fn every_credential_has_a_row_key(suite: &dyn ContractStore) {
 pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
-    let save = world.save(&embedder);
-    let id = save.payload.id;
-    world.store.save_credential(save).await.unwrap();
+    let id = world.saved_with_metadata(&embedder, &["a", "b"], None).await;
     let read = world.versions(&embedder, id).await;
-    let labels = vec![request_digest("a"), request_digest("b")];
-    let versions = world.changed(with(world.replacement(&embedder, &read), |change| change.labels = Some(labels)));
-    let versions = versions.await;
+    let versions = world.changed(world.replacement(&embedder, &read)).await;
 
     let whole = world.store.whole_credential(world.organization, id).await.unwrap().unwrap();
-    let expected = [1, 2].map(|version| FetchedCredential {
-        row: versions.current.clone(),
-        version,
-        data: world.sealed_version(id, version),
-    });
-    assert_eq!((&whole.versions, &whole.data[..]), (&versions, &expected[..]));
+    assert_eq!(whole.versions, versions);
+    let (owner, sealer) = (world.read_organization().await.unwrap(), PlainSealer::new(world.ids.clone()));
+    let card = versions.current.open(&sealer, &owner).unwrap();
+    for (fetched, number) in whole.data.iter().zip([1, 2]) {
+        assert_eq!((&fetched.row, fetched.version), (&versions.current, number));
+        let context = fetched.row.data_context(owner.id, card.version(number).unwrap());
+        assert!(sealer.open(&owner.keys, context, &card.namespace, card.kind, &fetched.data).is_ok());
+    }
     let labels: HashSet<_> = whole.labels.iter().map(Digest::as_bytes).collect();
-    assert_eq!(
-        (whole.labels.len(), labels),
-        (2, [request_digest("a"), request_digest("b")].iter().map(Digest::as_bytes).collect())
-    );
+    let expected = ["a", "b"].map(|name| label_digest(owner.id, name));
+    assert_eq!((whole.data.len(), whole.labels.len(), labels), (2, 2, expected.iter().map(Digest::as_bytes).collect()));
 
     let stranger = World::new(suite).await;
     let nonexistent = CredentialId::from_uuid(world.ids.random());

@@ -4,13 +4,12 @@ use super::ContractStore;
 use super::activation::live;
 use super::activators::ACTIVATION_SECONDS;
 use super::tools::{namespace, with};
-use super::version::card_of;
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use std::sync::Arc;
 use vault_core::activation::{Activation, IssuanceRefusal, IssueCredentials, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
-use vault_core::credential::Card;
+use vault_core::credential::{CredentialEdit, CredentialPatch};
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
 
@@ -123,8 +122,8 @@ pub async fn concurrently_added_vend_rule_applies(suite: &dyn ContractStore) {
     let (started, _) = world.activate(&principal, "contract").await;
     let embedder = world.embedder();
     let read = world.versions(&embedder, id).await;
-    let ruled = Card { vend: VendRule::Short, ..card_of(&read.current) };
-    world.changed(world.change_to(&embedder, &read, AuditAction::CredentialVendRestricted, None, &ruled)).await;
+    let patch = CredentialPatch { vend: Some(VendRule::Short), ..CredentialPatch::default() };
+    world.changed(world.change_version(&embedder, &read, CredentialEdit::Describe(patch), None)).await;
     let raw = world.issue_credentials(&principal, "contract", started, &[id]);
     assert_eq!(world.store.issue_credentials(raw).await.unwrap(), Some(IssuanceRefusal::Changed));
     let (started, _) = world.activate(&principal, "contract").await;

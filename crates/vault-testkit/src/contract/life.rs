@@ -1,18 +1,18 @@
 //! Cases of credential metadata, of lists filtered by it, and of comparisons.
 
 use super::ContractStore;
-use super::tools::{Settled as _, paged, request_digest, with};
-use super::version::card_of;
+use super::saving::{Changing, comparison, label_digest, label_patch};
+use super::tools::{Settled as _, paged, with};
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{Card, ChangeCredential, ListCredentials, ListPosition, MatchCredential};
+use vault_core::credential::{CredentialEdit, CredentialPatch, ListCredentials, ListPosition, OpenedCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
-use vault_core::port::StoredVersions;
+use vault_core::port::{StoredCredential, StoredVersions};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
@@ -22,11 +22,11 @@ impl World<'_> {
     pub(super) async fn saved_with_metadata(
         &self,
         principal: &Principal,
-        labels: &[&str],
+        labels: &[&'static str],
         expires_at: Option<Timestamp>,
     ) -> CredentialId {
         let command = with(self.save(principal), |save| {
-            save.labels = labels.iter().map(|label| request_digest(label)).collect();
+            save.labels = labels.to_vec();
             save.expires_at = expires_at;
         });
         let id = command.payload.id;
@@ -34,17 +34,20 @@ impl World<'_> {
         id
     }
 
-    /// Describes a credential: with these labels, a vend rule and an expiry.
-    fn described(&self, principal: &Principal, read: &StoredVersions, labels: &[&str]) -> Command<ChangeCredential> {
-        let mut after = Card { vend: VendRule::Short, ..card_of(&read.current) };
-        after.metadata.set_expires_at(after.current.number, Some(self.now()));
-        let change = self.change_to(principal, read, AuditAction::CredentialDescribed, None, &after);
-        with(change, |change| change.labels = Some(labels.iter().map(|label| request_digest(label)).collect()))
+    /// Describes a credential: with another label, vend rule and expiry.
+    fn described(&self, principal: &Principal, read: &StoredVersions) -> Command<Changing> {
+        let patch = CredentialPatch {
+            labels: Some(label_patch("c", "a")),
+            description: None,
+            expires_at: Some(Some(self.now())),
+            vend: Some(VendRule::Short),
+        };
+        self.change_version(principal, read, CredentialEdit::Describe(patch), None)
     }
 
     pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
         ListCredentials {
-            labels: labels.iter().map(|label| request_digest(label).into()).collect(),
+            labels: labels.iter().map(|label| label_digest(self.organization, label).into()).collect(),
             ..self.list(principal)
         }
     }
@@ -56,11 +59,11 @@ pub async fn description_is_replaced(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let id = world.saved_with_metadata(&principal, &["a", "b"], None).await;
     let read = world.versions(&principal, id).await;
-    let change = || world.described(&principal, &read, &["b", "c"]);
-    let mut expected = read.current.clone();
+    let change = || world.described(&principal, &read);
+    let after = world.changed(change()).await.current;
+    let mut expected = StoredCredential { card: after.card.clone(), vend: VendRule::Short, ..read.current.clone() };
     (expected.revision, expected.updated_at, expected.expires_at) = (2, world.now(), Some(world.now()));
-    (expected.card, expected.vend) = (change().payload.card, VendRule::Short);
-    assert_eq!(world.changed(change()).await.current, expected);
+    assert_eq!(after, expected);
     assert_eq!(world.store.change_credential(change()).await.decided(), Err(Refusal::Changed));
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
         assert_eq!(world.page(&principal, world.labelled(&principal, &[label])).await, found, "{label}");
@@ -70,20 +73,7 @@ pub async fn description_is_replaced(suite: &dyn ContractStore) {
     let read = world.changed(world.replacement(&principal, &read)).await;
     assert_eq!(read.current.vend, expected.vend);
     assert_eq!(world.page(&principal, world.labelled(&principal, &["b", "c"])).await, [id]);
-    assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
-}
-
-/// A description under a key that is no longer active is rejected.
-pub async fn description_needs_an_active_key(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal = world.embedder();
-    let id = world.saved(&principal).await;
-    let read = world.versions(&principal, id).await;
-    let replacement = world.replace_key(world.key);
-    assert!(world.store.replace_organization_key(replacement).await.unwrap());
-    let change = world.described(&principal, &read, &[]);
-    assert_eq!(world.store.change_credential(change).await.decided(), Err(Refusal::Contended));
-    assert_eq!(world.versions(&principal, id).await, read);
+    assert_eq!(world.audited(AuditAction::CredentialVendRestricted).await, 1);
 }
 
 /// A list by labels contains the credentials that have all of them, in pages, without those of other organizations.
@@ -133,18 +123,23 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn ContractStore) {
     assert_eq!(world.page(&principal, before(301)).await, [expired, first, second, third]);
     assert_eq!(world.page(&principal, before(300)).await, [expired, first, second]);
     assert_eq!(
-        world.page(&principal, ListCredentials { labels: vec![request_digest("none").into()], ..before(301) }).await,
+        world
+            .page(&principal, ListCredentials { labels: world.labelled(&principal, &["none"]).labels, ..before(301) })
+            .await,
         []
     );
     assert_eq!(
-        world.page(&principal, ListCredentials { labels: vec![request_digest("some").into()], ..before(101) }).await,
+        world
+            .page(&principal, ListCredentials { labels: world.labelled(&principal, &["some"]).labels, ..before(101) })
+            .await,
         [expired, first, second]
     );
     let mut paged = Vec::new();
     let mut after = None;
     loop {
         let query = ListCredentials { after, limit: 1, ..before(301) };
-        let Some(row) = world.operate(&principal, query).await.unwrap().rows.into_iter().next() else { break };
+        let page = world.operate(&principal, query).await.unwrap().credentials;
+        let Some(OpenedCredential { row, .. }) = page.into_iter().next() else { break };
         after = Some(ListPosition { expires_at: row.expires_at, id: row.id });
         paged.push(row.id);
     }
@@ -156,16 +151,15 @@ pub async fn comparisons_are_counted(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let (id, another) = (world.saved(&principal).await, world.saved(&principal).await);
-    let matched =
-        async |id| world.operate(&principal, MatchCredential(world.organization, id)).await.decided().map(|row| row.id);
+    let matched = async |id| world.operate(&principal, comparison(world.organization, id)).await.decided();
     let outcomes = join_all((0..HourlyLimit::MATCHES + 6).map(|_| matched(id))).await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(id)).count(), HourlyLimit::MATCHES as usize);
-    let refused = |outcome: &Result<CredentialId, Refusal>| matches!(outcome, Err(Refusal::TooOften(1..=3_601)));
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(Ok(false))).count(), HourlyLimit::MATCHES as usize);
+    let refused = |outcome: &Result<_, Refusal>| matches!(outcome, Err(Refusal::TooOften(1..=3_601)));
     assert_eq!(outcomes.iter().filter(|outcome| refused(outcome)).count(), 6);
     assert_eq!(world.audited(AuditAction::CredentialMatched).await, HourlyLimit::MATCHES as usize);
-    assert_eq!(matched(another).await, Ok(another));
-    let foreign = MatchCredential(other.organization, id);
+    assert_eq!(matched(another).await, Ok(Ok(false)));
+    let foreign = comparison(other.organization, id);
     assert_eq!(other.operate(&stranger, foreign).await.decided().err(), Some(Refusal::NotFound));
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
-    assert_eq!(matched(id).await, Ok(id));
+    assert_eq!(matched(id).await, Ok(Ok(false)));
 }

@@ -1,29 +1,51 @@
 //! Cases of rows that are found and verified by digests under more than one lookup key, and of rekeying them.
 
 use super::ContractStore;
-use super::tools::{request_digest, with};
+use super::saving::label_digest;
+use super::tools::request_digest;
 use super::world::World;
-use crate::commands::CredentialCommands as _;
 use vault_core::audit::AuditAction;
 use vault_core::credential::{ListCredentials, RelabelCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
+use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::principal::Principal;
-use vault_core::role::Role;
 
-/// A credential gets other digests of its labels only if its revision is unchanged since it was read. While there are two
-/// keys, it is found by digests under either.
-pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) {
-    let world = World::new(suite).await;
-    let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();
-    let (old, new, others) =
-        (request_digest("old label"), request_digest("new label"), request_digest("another label"));
-    let save = |labels: &[Digest]| with(world.save(&principal), |save| save.labels = labels.to_vec());
-    let (first, second, third) = (save(&[old, others]), save(&[new]), save(&[others]));
-    let ids = [&first, &second, &third].map(|command| command.payload.id);
-    for command in [first, second, third] {
-        world.store.save_credential(command).await.unwrap();
+/// Stores other digests, like those under an earlier key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SetLabels(OrganizationId, CredentialId, Vec<Digest>);
+
+impl Operation for SetLabels {
+    type Outcome = ();
+    const ACCESS: Access = Access::Write;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        Some(self.0)
     }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
+        unit.commit_without_entry();
+        Ok(unit.rows().set_labels(self.0, self.1, &self.2).await?)
+    }
+}
+
+/// While there are two keys, a credential is found by digests under either. It gets the digests of its labels under the current key
+/// once, and is otherwise unchanged.
+pub async fn labels_are_rekeyed_once(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal = world.embedder();
+    let (old, new, others) = (
+        request_digest("old label"),
+        label_digest(world.organization, "label"),
+        label_digest(world.organization, "other"),
+    );
+    let ids = [
+        world.saved_with_metadata(&principal, &["label", "other"], None).await,
+        world.saved_with_metadata(&principal, &["label"], None).await,
+        world.saved_with_metadata(&principal, &["other"], None).await,
+    ];
+    world.operate(&Principal::Operator, SetLabels(world.organization, ids[0], vec![old, others])).await.unwrap();
     let label = LookupDigests::new(new, [old]);
     let found = async |labels: &[LookupDigests]| {
         world.page(&principal, ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
@@ -37,19 +59,17 @@ pub async fn credential_is_rekeyed_only_if_unchanged(suite: &dyn ContractStore) 
     assert_eq!(found(&[label.clone(), others.into()]).await, [ids[0]]);
     assert_eq!(found(&[others.into(), label.clone()]).await, [ids[0]]);
     assert_eq!(soon(std::slice::from_ref(&label)).await, [], "none expires");
-
-    let relabel = async |revision| {
-        let labels = vec![new, request_digest("another label, moved")];
-        let relabel = RelabelCredential { organization: world.organization, id: ids[0], revision, labels };
-        world.operate(&Principal::Operator, relabel).await.unwrap()
-    };
-    assert!(!relabel(2).await, "it has another revision");
     assert_eq!(found(&[old.into()]).await, [ids[0]]);
-    assert!(relabel(1).await);
+
+    let entries = world.audit_length().await;
+    for (id, is_moved) in [(ids[0], true), (ids[0], false), (ids[1], false)] {
+        let relabel = RelabelCredential(world.organization, id);
+        assert_eq!(world.operate(&Principal::Operator, relabel).await.unwrap(), is_moved);
+    }
     assert_eq!(found(&[new.into()]).await, [ids[1], ids[0]]);
     assert_eq!(found(&[old.into()]).await, []);
-    assert_eq!(found(&[request_digest("another label, moved").into()]).await, [ids[0]]);
-    let whole = world.store.whole_credential(world.organization, ids[0]).await.unwrap().unwrap();
-    assert_eq!(whole.versions.current.revision, 1);
-    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 3, "no entry is made of it");
+    assert_eq!(found(&[others.into()]).await, [ids[2], ids[0]]);
+    assert_eq!(world.versions(&principal, ids[0]).await.current.revision, 1);
+    assert_eq!(world.audit_length().await, entries, "no entry is made of it");
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 3);
 }

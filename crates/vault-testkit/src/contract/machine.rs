@@ -5,8 +5,8 @@
 //! order. A command that its client abandoned runs at some later time, or never.
 
 use super::ContractStore;
+use super::saving::Changing;
 use super::tools::{request_digest, with};
-use super::version::first_card;
 use super::world::World;
 use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
@@ -21,13 +21,12 @@ use std::sync::atomic::Ordering;
 use tokio::runtime::Handle;
 use tokio::task::yield_now;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ChangeCredential, DeleteCredential};
-use vault_core::id::{AccountId, CredentialId, KeyId};
-use vault_core::organization::OrganizationState;
-use vault_core::port::{IdGenerator, Idempotency, ReserveKeyUses};
+use vault_core::credential::{CredentialEdit, CredentialType, DeleteCredential, VersionLimits};
+use vault_core::id::{AccountId, CredentialId};
+use vault_core::organization::{OrganizationState, RotateOrganization};
+use vault_core::port::{IdGenerator, Idempotency};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
-use vault_core::sealed::Blob;
 use vault_core::{Error, Refusal};
 
 /// Number of sequences that the case runs.
@@ -46,19 +45,17 @@ const RECORDED: [AuditAction; 4] = [
 /// Maximum number of credentials of the organization.
 const ROOM: usize = 4;
 
-/// Command of a client. Numbers of credentials, keys and versions start at 0, 0 and 1.
+/// Command of a client. Numbers of credentials and versions start at 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Saves one of two bodies as one of two users, with one of two idempotency keys or none, sealed under a key.
-    Save(u8, Option<u8>, u8, usize),
+    /// Saves one of two bodies as one of two users, with one of two idempotency keys or none.
+    Save(u8, Option<u8>, u8),
     /// Deletes a credential, optionally only at a revision.
     Delete(usize, Option<i64>),
-    /// Replaces a credential's version at a revision with the next one, sealed under a key.
-    Replace(usize, i64, usize),
-    /// Replaces a key.
-    ReplaceKey(usize),
-    /// Reserves the block of uses of a key with this number.
-    TakeUses(usize, i64),
+    /// Replaces a credential's version at a revision with the next one.
+    Replace(usize, i64),
+    /// Starts a rotation of the organization's key.
+    Rotate,
     /// Enables or disables the organization; always the only command of its batch.
     SetOpen(bool),
     /// Lists all credentials.
@@ -69,15 +66,14 @@ pub enum Act {
 /// one.
 pub type Asked = (Act, Option<u8>);
 
-/// Strategy for useful batches: commands refer to credentials and keys that earlier commands created.
+/// Strategy for useful batches: commands refer to credentials that earlier commands created.
 #[derive(Clone, Debug)]
 pub struct Batches;
 
-/// Numbers of saves and of key replacements so far.
+/// Number of saves so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     saves: usize,
-    keys: usize,
 }
 
 impl ReferenceStateMachine for Batches {
@@ -85,20 +81,17 @@ impl ReferenceStateMachine for Batches {
     type Transition = Vec<Asked>;
 
     fn init_state() -> BoxedStrategy<Made> {
-        Just(Made { saves: 0, keys: 1 }).boxed()
+        Just(Made { saves: 0 }).boxed()
     }
 
     fn transitions(created: &Made) -> BoxedStrategy<Vec<Asked>> {
-        let Made { saves, keys } = *created;
-        let key = move || prop_oneof![3 => Just(keys - 1), 1 => 0..keys];
-        let credential = 0..saves.max(1);
+        let credential = 0..created.saves.max(1);
         let payload = prop_oneof![
-            6 => (0..2_u8, proptest::option::of(0..2_u8), 0..2_u8, key())
-                .prop_map(|(who, name, body, key)| Act::Save(who, name, body, key)),
+            6 => (0..2_u8, proptest::option::of(0..2_u8), 0..2_u8)
+                .prop_map(|(who, name, body)| Act::Save(who, name, body)),
             2 => (credential.clone(), proptest::option::of(1..3_i64)).prop_map(|(which, at)| Act::Delete(which, at)),
-            3 => (credential, 1..4_i64, key()).prop_map(|(which, at, key)| Act::Replace(which, at, key)),
-            1 => key().prop_map(Act::ReplaceKey),
-            1 => (key(), 0..2_i64).prop_map(|(key, from)| Act::TakeUses(key, from)),
+            3 => (credential, 1..4_i64).prop_map(|(which, at)| Act::Replace(which, at)),
+            1 => Just(Act::Rotate),
             2 => Just(Act::List),
         ];
         let patience = prop_oneof![6 => Just(None), 1 => (0..4_u8).prop_map(Some)];
@@ -110,22 +103,14 @@ impl ReferenceStateMachine for Batches {
     }
 
     fn apply(mut created: Made, batch: &Vec<Asked>) -> Made {
-        for (payload, _) in batch {
-            match payload {
-                Act::Save(..) => created.saves += 1,
-                Act::ReplaceKey(_) => created.keys += 1,
-                _ => {}
-            }
-        }
+        created.saves += batch.iter().filter(|(payload, _)| matches!(payload, Act::Save(..))).count();
         created
     }
 
     fn preconditions(created: &Made, batch: &Vec<Asked>) -> bool {
         batch.iter().all(|(payload, _)| match payload {
-            Act::Save(.., key) | Act::ReplaceKey(key) | Act::TakeUses(key, _) => *key < created.keys,
-            Act::Delete(which, _) => *which < created.saves.max(1),
-            Act::Replace(which, _, key) => *which < created.saves.max(1) && *key < created.keys,
-            Act::SetOpen(_) | Act::List => true,
+            Act::Delete(which, _) | Act::Replace(which, _) => *which < created.saves.max(1),
+            Act::Save(..) | Act::Rotate | Act::SetOpen(_) | Act::List => true,
         })
     }
 }
@@ -142,12 +127,11 @@ enum Answer {
     Denied,
     Full,
     Mismatch,
-    Contended,
     Changed,
     NotFound,
 }
 
-/// A command as it was sent. Saves and keys are numbered in the order in which they are sent.
+/// A command as it was sent. Saves are numbered in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
     Act(Act, usize),
@@ -161,15 +145,14 @@ struct Model {
     /// Revisions by credential. Later saves have later ids.
     credentials: BTreeMap<usize, i64>,
     requests: BTreeMap<(u8, u8), (u8, usize)>,
-    active: usize,
-    uses: BTreeMap<usize, i64>,
+    rotates: bool,
     recorded: BTreeMap<&'static str, usize>,
 }
 
 impl Model {
     fn new() -> Self {
-        let (credentials, requests, uses, recorded) = Default::default();
-        Self { closed: false, credentials, requests, active: 0, uses, recorded }
+        let (credentials, requests, recorded) = Default::default();
+        Self { closed: false, credentials, requests, rotates: false, recorded }
     }
 
     fn record(&mut self, action: AuditAction) {
@@ -183,26 +166,19 @@ impl Model {
                 self.closed = !open;
                 return Answer::Yes;
             }
-            Act::ReplaceKey(key) if self.active == key => {
-                self.active = number;
+            Act::Rotate if self.rotates => return Answer::No,
+            Act::Rotate => {
+                self.rotates = true;
                 self.record(AuditAction::OrganizationKeyReplaced);
                 return Answer::Yes;
             }
-            Act::TakeUses(key, from) if self.active == key && self.uses.get(&key).copied().unwrap_or(0) == from => {
-                self.uses.insert(key, from + 1);
-                return Answer::Yes;
-            }
-            Act::ReplaceKey(_) | Act::TakeUses(..) => return Answer::No,
             _ if self.closed => return Answer::Denied,
             _ => {}
         }
         match payload {
-            Act::Save(who, name, body, key) => {
+            Act::Save(who, name, body) => {
                 if let Some(earlier) = name.and_then(|name| self.requests.get(&(who, name))) {
                     return if earlier.0 == body { Answer::Saved(earlier.1) } else { Answer::Mismatch };
-                }
-                if key != self.active {
-                    return Answer::Contended;
                 }
                 if self.credentials.len() == ROOM {
                     return Answer::Full;
@@ -221,10 +197,9 @@ impl Model {
                     Answer::Yes
                 }
             },
-            Act::Replace(which, at, key) => match self.credentials.get_mut(&which) {
+            Act::Replace(which, at) => match self.credentials.get_mut(&which) {
                 None => Answer::NotFound,
                 Some(revision) if *revision != at => Answer::Changed,
-                Some(_) if key != self.active => Answer::Contended,
                 Some(revision) => {
                     *revision += 1;
                     self.record(AuditAction::CredentialReplaced);
@@ -350,14 +325,13 @@ struct Clients<'a> {
     world: World<'a>,
     users: [AccountId; 2],
     credentials: Vec<CredentialId>,
-    keys: Vec<KeyId>,
 }
 
 impl<'a> Clients<'a> {
     async fn new(suite: &'a dyn ContractStore) -> Self {
         let world = World::new(suite).await;
         let users = [(); 2].map(|()| AccountId::from_uuid(world.ids.random()));
-        Self { users, keys: vec![world.key], credentials: Vec::new(), world }
+        Self { users, credentials: Vec::new(), world }
     }
 
     /// Sends all commands of a batch concurrently.
@@ -373,10 +347,6 @@ impl<'a> Clients<'a> {
                 Act::Save(..) => {
                     self.credentials.push(CredentialId::from_uuid(self.world.ids.ordered(self.world.now())));
                     self.credentials.len() - 1
-                }
-                Act::ReplaceKey(_) => {
-                    self.keys.push(KeyId::from_uuid(self.world.ids.random()));
-                    self.keys.len() - 1
                 }
                 _ => 0,
             };
@@ -412,12 +382,11 @@ impl<'a> Clients<'a> {
         let credential =
             |which: usize| self.credentials.get(which).copied().unwrap_or(CredentialId::from_bytes([0; 16]));
         match payload {
-            Act::Save(who, name, body, key) => {
+            Act::Save(who, name, body) => {
                 let command = with(world.save(&user(who)), |save| {
                     save.id = self.credentials[number];
-                    save.key = self.keys[key];
                     save.limit = i64::try_from(ROOM).unwrap();
-                    save.version.idempotency = name.map(|name| Idempotency {
+                    save.new.idempotency = name.map(|name| Idempotency {
                         account: self.users[usize::from(who)],
                         key: format!("key {name}"),
                         body: request_digest(&format!("body {body}")).into(),
@@ -430,26 +399,14 @@ impl<'a> Clients<'a> {
                 let deletion = DeleteCredential { organization, id, revision };
                 Box::pin(async move { world.operate(&user, deletion).await.map(|()| Raw::Bool(true)) })
             }
-            Act::Replace(which, revision, key) => {
-                let id = credential(which);
-                let version = world.new_version(id, revision + 1);
-                // Each number is that of the revision before, whatever the card says.
-                let before = first_card(&world.new_version(id, revision), world.now());
-                let after = first_card(&version, world.now());
-                let payload = ChangeCredential {
+            Act::Replace(which, revision) => {
+                let payload = Changing {
                     organization: world.organization,
-                    id,
-                    revision,
-                    key: self.keys[key],
-                    card: Blob::from_bytes(after.to_bytes()),
-                    current: version.number,
-                    version: Some(version),
-                    effects: before.effects(&after),
-                    vend: after.vend,
-                    expires_at: None,
-                    labels: None,
-                    action: AuditAction::CredentialReplaced,
-                    changes: Vec::new(),
+                    id: credential(which),
+                    revision: Some(revision),
+                    edit: CredentialEdit::Replace { kind: CredentialType::S3, expires_at: None },
+                    new: Some(world.new_version()),
+                    limits: VersionLimits::default(),
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, payload);
                 Box::pin(async move {
@@ -457,21 +414,15 @@ impl<'a> Clients<'a> {
                     Ok(Raw::Number(revision + 1))
                 })
             }
-            Act::ReplaceKey(key) => {
-                let mut command = world.replace_key(self.keys[key]);
-                command.next.id = self.keys[number];
-                Box::pin(async move { Ok(Raw::Bool(store.replace_organization_key(command).await?)) })
-            }
-            Act::TakeUses(key, from) => {
-                let (organization, key, block) = (world.organization, self.keys[key], 65_536);
-                let command = ReserveKeyUses { organization, key, from: from * block, block };
-                Box::pin(async move { Ok(Raw::Bool(store.reserve_key_uses(command).await?)) })
-            }
+            Act::Rotate => Box::pin(async move {
+                let started = world.operate(&Principal::Operator, RotateOrganization(world.organization)).await?;
+                Ok(Raw::Bool(started.is_new))
+            }),
             Act::List | Act::SetOpen(_) => {
                 let user = user(0);
                 Box::pin(async move {
                     let page = world.operate(&user, world.list(&user)).await?;
-                    Ok(Raw::Rows(page.rows.into_iter().map(|row| row.id).collect()))
+                    Ok(Raw::Rows(page.credentials.into_iter().map(|one| one.row.id).collect()))
                 })
             }
         }
@@ -490,7 +441,6 @@ impl<'a> Clients<'a> {
             Err(Error::Denied(Denial::OrganizationDisabled)) => Answer::Denied,
             Err(Error::Refused(Refusal::LimitReached { .. })) => Answer::Full,
             Err(Error::Refused(Refusal::IdempotencyMismatch)) => Answer::Mismatch,
-            Err(Error::Refused(Refusal::Contended)) => Answer::Contended,
             Err(Error::Refused(Refusal::Changed)) => Answer::Changed,
             Err(Error::Refused(Refusal::NotFound)) => Answer::NotFound,
             Err(error) => return Err(format!("the store failed: {error:?}")),

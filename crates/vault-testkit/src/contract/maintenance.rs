@@ -21,8 +21,9 @@ use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::login::{AttemptOutcome, Reservation};
 use vault_core::notice::NOTICE_SECONDS;
+use vault_core::organization::CountKeyUses;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, ReserveKeyUses};
+use vault_core::port::{CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -216,11 +217,12 @@ pub async fn most_used_active_key_is_found(suite: &dyn ContractStore) {
     /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;
     let world = World::new(suite).await;
-    let uses = ReserveKeyUses { organization: world.organization, key: world.key, from: 0, block: MANY_USES };
     assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
-    assert!(world.store.reserve_key_uses(uses).await.unwrap());
+    let (organization, key) = (world.organization, world.keys().await.active.id);
+    let count = CountKeyUses { organization, key, uses: MANY_USES, replaced_at: MANY_USES + 1 };
+    world.operate(&Principal::Operator, count).await.unwrap();
     assert_eq!(world.store.most_key_uses().await.unwrap(), MANY_USES);
-    assert!(world.store.replace_organization_key(world.replace_key(world.key)).await.unwrap());
+    world.replace_key().await;
     assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
 }
 

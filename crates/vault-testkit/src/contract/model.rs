@@ -17,16 +17,16 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::{AccountChange, AccountState};
-use vault_core::credential::{DeleteCredential, ListCredentials, ShowCredential};
+use vault_core::credential::{Card, DeleteCredential, ListCredentials, OpenedCredential, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{CredentialId, KeyId};
+use vault_core::id::CredentialId;
 use vault_core::invitation::EnrolmentDraft;
 use vault_core::login::{AttemptOutcome, ReserveAttempt};
 use vault_core::namespace::Namespace;
-use vault_core::organization::{OrganizationState, SetOrganizationState};
+use vault_core::organization::{OrganizationState, RotateOrganization, SetOrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Idempotency, KeyedDigester, ReserveKeyUses, StoreError};
+use vault_core::port::{Idempotency, KeyedDigester, StoreError, StoredCredential};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::EndSession;
@@ -72,19 +72,9 @@ struct History<'a> {
     embedder: Principal,
     credentials: Vec<CredentialId>,
     activators: Activators,
-    active_key: KeyId,
 }
 
-/// Sends the same command to both stores; returns the result if it is the same.
-macro_rules! both {
-    ($history:expr, $method:ident($command:expr)) => {{
-        let command = $command;
-        let actual = $history.world.store.$method(command.clone()).await;
-        same(actual, $history.model.$method(command).await)
-    }};
-}
-
-/// Like `both!`, for commands that may be denied or rejected.
+/// Sends the same command, which may be denied or rejected, to both stores; returns the result if it is the same.
 macro_rules! decided {
     ($history:expr, $method:ident($command:expr)) => {{
         let command = $command;
@@ -107,7 +97,6 @@ impl<'a> History<'a> {
             embedder: world.embedder(),
             credentials: Vec::new(),
             activators: Activators::default(),
-            active_key: world.key,
             world,
         };
         for store in [&history.world.store, &history.model] {
@@ -169,28 +158,21 @@ impl<'a> History<'a> {
                 let after = after.map(|after| position(self.credential(after)));
                 let principal = self.principal(who);
                 let list = ListCredentials { after, limit, ..self.world.list_by(&principal, filter) };
-                self.pair().both(&principal, list).await?;
+                self.pair()
+                    .both_in(&principal, list, |page| page.credentials.into_iter().map(opened).collect::<Vec<_>>())
+                    .await?;
             }
             VaultCommand::Show(who, credential) => {
                 let show = ShowCredential(self.world.organization, self.credential(credential));
-                self.pair().both(&self.principal(who), show).await?;
+                self.pair().both_in(&self.principal(who), show, opened).await?;
             }
             VaultCommand::Delete(who, credential) => {
                 let (organization, id) = (self.world.organization, self.credential(credential));
                 let deletion = DeleteCredential { organization, id, revision: None };
                 self.pair().both(&self.principal(who), deletion).await?;
             }
-            VaultCommand::ReplaceKey => {
-                let replacement = self.world.replace_key(self.active_key);
-                let next = replacement.next.id;
-                if both!(self, replace_organization_key(replacement))? {
-                    self.active_key = next;
-                }
-            }
-            VaultCommand::TakeUses(blocks) => {
-                let block = 65_536;
-                let (organization, key) = (self.world.organization, self.world.key);
-                both!(self, reserve_key_uses(ReserveKeyUses { organization, key, from: blocks * block, block }))?;
+            VaultCommand::Rotate => {
+                self.pair().both(&Principal::Operator, RotateOrganization(self.world.organization)).await?;
             }
             VaultCommand::Activator(who, command) => {
                 let authority = match self.principal(who) {
@@ -272,11 +254,9 @@ impl<'a> History<'a> {
         let account = principal.account().unwrap();
         let command = with(self.world.save(&principal), |save| {
             save.namespace = numbered(namespace);
-            save.version.idempotency =
+            save.new.idempotency =
                 key.map(|key| Idempotency { account, key: format!("{day}/{key}"), body: body_digest.into() });
             save.limit = 8;
-            // Some are sealed under the first key, active or not.
-            save.key = if body == 3 { self.world.key } else { self.active_key };
         });
         let id = command.payload.id;
         if decided!(self, save_credential(command))?.ok() == Some(id) {
@@ -323,6 +303,10 @@ impl<'a> History<'a> {
         let nothing = CredentialId::from_bytes([0x77; 16]);
         self.credentials.get(index % (self.credentials.len() + 1)).copied().unwrap_or(nothing)
     }
+}
+
+fn opened(OpenedCredential { row, card }: OpenedCredential) -> (StoredCredential, Card) {
+    (row, card.expect("nothing is damaged"))
 }
 
 pub(super) fn pick<T>(from: &[T], index: usize) -> &T {

@@ -41,9 +41,19 @@ impl Pair<'_> {
         principal: &Principal,
         operation: O,
     ) -> Result<Option<O::Outcome>, Difference> {
+        self.both_in(principal, operation, |outcome| outcome).await
+    }
+
+    /// Likewise, for a part of the outcome.
+    pub(super) async fn both_in<O: Operation + Clone, T: PartialEq + Debug>(
+        self,
+        principal: &Principal,
+        operation: O,
+        part: impl Fn(O::Outcome) -> T,
+    ) -> Result<Option<T>, Difference> {
         let decided = |outcome: Result<O::Outcome, Error>| match outcome {
             Err(error @ (Error::Denied(_) | Error::Refused(_))) => Err(error.to_string()),
-            outcome => Ok(outcome.expect("the store works")),
+            outcome => Ok(part(outcome.expect("the store works"))),
         };
         let actual = self.world.operate(principal, operation.clone()).await;
         let expected = self.world.operate_on(self.model, principal, operation).await;

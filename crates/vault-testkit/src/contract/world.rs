@@ -1,10 +1,10 @@
 //! Organization of a single case, and the commands that cases send.
 
-use super::tools::{By, Conclusion, Settled as _, blob, name, namespace, principal_of, random, secret, with};
-use super::version::first_card;
+use super::saving::{NewVersionOf, Saving};
+use super::tools::{By, Conclusion, Settled as _, name, namespace, principal_of, random, secret, with};
 use super::{ContractStore, Store};
 use crate::clock::{ManualClock, RecordingEvents, SequentialIds};
-use crate::commands::CredentialCommands as _;
+use crate::commands::{CredentialCommands as _, operations};
 use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,30 +12,30 @@ use vault_core::account::{
     Account, AccountChange, AccountLogins, AccountRights, AccountSecrets, AccountState, ChangeAccount, CreateAccount,
     ListedAccount,
 };
+use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{DeleteCredential, ListCredentials, SaveCredential, ShowCredential};
+use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::entity::Opened;
-use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SecretsId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SecretsId, SessionId, VersionId};
 use vault_core::login::{
     AttemptOutcome, FinishAttempt, ProofEffect, Reservation, ReserveAttempt, ReservedAccount, VerifiedFactors,
     VerifiedProof,
 };
-use vault_core::operation::{Access, Failure, Operation, Operations, Unit};
+use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::organization::{
-    CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState, ReadOrganization,
-    SetOrganizationState,
+    CountKeyUses, CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState,
+    ReadOrganization, SetOrganizationState,
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountPlace, AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, ReplaceOrganizationKey, RowStore,
-    StoredCredential,
+    AccountPlace, AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, RowStore, StoredCredential,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, ReboundKeys};
+use vault_core::sealed::OrganizationKeys;
 use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
@@ -53,8 +53,6 @@ pub(super) struct World<'a> {
     pub(super) clock: ManualClock,
     pub(super) ids: Arc<SequentialIds>,
     pub(super) organization: OrganizationId,
-    /// The organization's first key.
-    pub(super) key: KeyId,
     /// Name at creation.
     pub(super) name: OrganizationName,
     steps: AtomicI64,
@@ -136,13 +134,12 @@ impl<'a> World<'a> {
             suite,
             store: suite.ports(),
             clock: ManualClock::at(now),
-            key: KeyId::from_uuid(ids.random()),
             name: name(&format!("Org {organization}")),
             ids,
             organization,
             steps: AtomicI64::new(0),
         };
-        let creation = world.create_organization(world.organization, world.key, &world.name);
+        let creation = CreateOrganization { id: world.organization, name: world.name.clone() };
         (world, creation)
     }
 
@@ -171,9 +168,10 @@ impl<'a> World<'a> {
             awaited: Arc::default(),
             origin: Origin::default(),
         };
-        let keys = Arc::new(FakeDigester::default());
-        let operations =
-            Operations { store: Arc::clone(store) as Arc<dyn RowStore>, sealer: keys.clone(), digester: keys };
+        // An operation creates the same keys in two stores that are compared.
+        let [.., low] = *self.organization.as_bytes().as_chunks::<8>().0 else { unreachable!("16 bytes") };
+        let seed = u64::from_be_bytes(low).wrapping_add(self.now().as_millis().unsigned_abs());
+        let operations = operations(Arc::clone(store) as Arc<dyn RowStore>, Arc::new(SequentialIds::seeded(seed)));
         async move { operations.run(&environment, &principal, operation).await }
     }
 
@@ -394,44 +392,17 @@ impl<'a> World<'a> {
         })
     }
 
-    // Organizations and keys
-
-    pub(super) fn create_organization(
-        &self,
-        id: OrganizationId,
-        key: KeyId,
-        name: &OrganizationName,
-    ) -> CreateOrganization {
-        let now = self.now();
-        CreateOrganization {
-            organization: Organization { id, name: name.clone(), state: OrganizationState::Active, created_at: now },
-            keys: OrganizationKeys {
-                fingerprint_key: KeyId::from_uuid(self.ids.random()),
-                fingerprint_wrapped: blob(FINGERPRINT_KEY),
-                keys: vec![self.organization_key(id, key)],
-            },
-        }
+    /// Returns the keys of the organization.
+    pub(super) async fn keys(&self) -> OrganizationKeys {
+        self.read_organization().await.expect("the organization is there").keys
     }
 
-    pub(super) fn organization_key(&self, organization: OrganizationId, id: KeyId) -> OrganizationKeyRecord {
-        let created_at = self.now();
-        OrganizationKeyRecord {
-            organization,
-            id,
-            state: KeyState::Active,
-            wrapped: blob("organization key"),
-            uses: 0,
-            created_at,
-        }
-    }
-
-    pub(super) fn replace_key(&self, current: KeyId) -> ReplaceOrganizationKey {
-        ReplaceOrganizationKey {
-            current,
-            next: self.organization_key(self.organization, KeyId::from_uuid(self.ids.random())),
-            fingerprint: unchanged_keys(),
-            audit: self.audit(AuditAction::OrganizationKeyReplaced),
-        }
+    /// Replaces the key of the organization, and returns its successor.
+    pub(super) async fn replace_key(&self) -> KeyId {
+        let (organization, key) = (self.organization, self.keys().await.active.id);
+        let count = CountKeyUses { organization, key, uses: 1, replaced_at: 1 };
+        self.operate(&Principal::Operator, count).await.unwrap();
+        self.keys().await.active.id
     }
 
     // Commands
@@ -451,28 +422,27 @@ impl<'a> World<'a> {
         Command { principal: principal.clone(), now: self.now(), audit: self.audit_in(organization, action), payload }
     }
 
-    pub(super) fn save(&self, principal: &Principal) -> Command<SaveCredential> {
-        let id = CredentialId::from_uuid(self.ids.ordered(self.now()));
-        let version = self.new_version(id, 1);
-        let card = first_card(&version, self.now());
-        let payload = SaveCredential {
+    pub(super) fn new_version(&self) -> NewVersionOf {
+        let id = VersionId::from_uuid(self.ids.random());
+        NewVersionOf { id, kind: CredentialType::S3, check: None, idempotency: None }
+    }
+
+    pub(super) fn save(&self, principal: &Principal) -> Command<Saving> {
+        let payload = Saving {
             organization: principal.organization().unwrap(),
-            id,
-            kind: card.kind,
-            namespace: card.namespace.clone(),
-            vend: card.vend,
-            expires_at: None,
-            key: self.key,
-            card: Blob::from_bytes(card.to_bytes()),
-            version,
+            id: CredentialId::from_uuid(self.ids.ordered(self.now())),
+            namespace: namespace("contract"),
+            vend: VendRule::Any,
             labels: Vec::new(),
+            expires_at: None,
+            new: self.new_version(),
             limit: NO_LIMIT,
         };
         self.command(principal, AuditAction::CredentialSaved, payload)
     }
 
     /// Returns the command that saves a credential in a namespace for a user of an embedding service.
-    pub(super) fn save_in(&self, name: &str) -> Command<SaveCredential> {
+    pub(super) fn save_in(&self, name: &str) -> Command<Saving> {
         with(self.save(&self.embedder()), |save| save.namespace = namespace(name))
     }
 
@@ -506,7 +476,7 @@ impl<'a> World<'a> {
     /// Returns the ids on the page that `query` requests.
     pub(super) async fn page(&self, principal: &Principal, query: ListCredentials) -> Vec<CredentialId> {
         let page = self.operate(principal, query).await.unwrap();
-        page.rows.into_iter().map(|row| row.id).collect()
+        page.credentials.into_iter().map(|one| one.row.id).collect()
     }
 
     pub(super) async fn listed(&self, principal: &Principal) -> Vec<CredentialId> {
@@ -515,14 +485,6 @@ impl<'a> World<'a> {
 
     /// Reads a credential of the principal's organization.
     pub(super) async fn show(&self, principal: &Principal, id: CredentialId) -> Result<StoredCredential, Error> {
-        self.operate(principal, ShowCredential(principal.organization().unwrap(), id)).await
+        Ok(self.operate(principal, ShowCredential(principal.organization().unwrap(), id)).await?.row)
     }
-}
-
-/// Plaintext of the wrapped fingerprint key of each organization.
-const FINGERPRINT_KEY: &str = "fingerprint key";
-
-/// The wrap of the fingerprint key of an organization, which a store does not interpret.
-pub(super) fn unchanged_keys() -> ReboundKeys {
-    ReboundKeys { before: blob(FINGERPRINT_KEY), after: blob(FINGERPRINT_KEY) }
 }

@@ -6,9 +6,9 @@ use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::{Digest, DigestPurpose, LookupDigests, RowMac};
 use vault_core::entity::EntityKey;
-use vault_core::id::KeyId;
-use vault_core::port::{AuditSealer, EntitySealer, InstanceRow, KeyedDigester, SealError};
-use vault_core::sealed::Blob;
+use vault_core::id::{KeyId, OrganizationId};
+use vault_core::port::{AuditSealer, EntitySealer, KeyedDigester, SealError};
+use vault_core::sealed::{Blob, OrganizationKeys};
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
@@ -94,8 +94,12 @@ impl EntitySealer for FakeDigester {
         if is_its { Ok(Zeroizing::new(document.to_vec())) } else { Err("it belongs to another row") }
     }
 
-    fn reseal_row(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
-        Ok(row.clone())
+    fn rewrap_keys(
+        &self,
+        _organization: OrganizationId,
+        _keys: &OrganizationKeys,
+    ) -> Result<Option<OrganizationKeys>, &'static str> {
+        Ok(None)
     }
 }
 

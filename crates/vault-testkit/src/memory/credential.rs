@@ -3,16 +3,15 @@
 use super::State;
 use super::row::{CredentialRow, DataRow, IdempotencyRow};
 use vault_core::activation::FetchedCredential;
-use vault_core::credential::{CredentialUpdate, EarlierRequest, NewVersion, SaveCredential};
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::credential::{CredentialUpdate, EarlierRequest, NewCredentialRow, NewVersion};
+use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{Idempotency, StoredCredential, StoredVersion, StoredVersions};
-use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 impl State {
-    pub(super) fn insert_credential(&mut self, save: &SaveCredential, now: Timestamp) {
-        let SaveCredential { organization, id, kind, namespace, vend, expires_at, key, card, version, labels, .. } =
-            save.clone();
+    pub(super) fn insert_credential(&mut self, new: &NewCredentialRow) {
+        let NewCredentialRow { organization, id, kind, namespace, vend, expires_at, key, card, version, labels, at } =
+            new.clone();
         let stored = StoredCredential {
             id,
             kind,
@@ -20,8 +19,8 @@ impl State {
             version: version.number,
             vend,
             expires_at,
-            created_at: now,
-            updated_at: now,
+            created_at: at,
+            updated_at: at,
             revision: 1,
             card,
             check: version.check,
@@ -29,10 +28,10 @@ impl State {
         };
         let data = [(version.number, DataRow::new(&version))].into_iter().collect();
         self.credentials.insert((organization, id), CredentialRow { stored, key, labels, data });
-        self.remember(organization, version.idempotency, (id, version.number), now);
+        self.remember(organization, version.idempotency, (id, version.number), at);
     }
 
-    pub(super) fn change_credential(&mut self, CredentialUpdate { change, check, at, .. }: &CredentialUpdate<'_>) {
+    pub(super) fn change_credential(&mut self, change: &CredentialUpdate<'_>) {
         let place = (change.organization, change.id);
         let row = self.credentials.get_mut(&place).expect("it was read in this transaction");
         row.data.retain(|number, _| !change.effects.destroyed.contains(number));
@@ -47,10 +46,10 @@ impl State {
         }
         let stored = &mut row.stored;
         (stored.version, stored.vend, stored.expires_at) = (change.current, change.vend, change.expires_at);
-        (stored.card, stored.revision) = (change.card.clone(), change.revision + 1);
-        (stored.check, stored.updated_at) = (*check, *at);
+        (stored.card, stored.revision) = (change.card.clone(), change.before.revision + 1);
+        (stored.check, stored.updated_at) = (change.check, change.at);
         if let Some(version) = &change.version {
-            self.remember(change.organization, version.idempotency.clone(), (change.id, version.number), *at);
+            self.remember(change.organization, version.idempotency.clone(), (change.id, version.number), change.at);
         }
     }
 }
@@ -111,10 +110,5 @@ impl State {
     ) -> Option<EarlierRequest> {
         let place = (organization, idempotency.account, idempotency.key.clone());
         self.idempotency.get(&place).map(|row| row.request)
-    }
-
-    pub(super) fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {
-        let keys = &self.organization_keys.get(&organization)?.keys;
-        keys.iter().find(|key| key.state == KeyState::Active).map(|key| key.id)
     }
 }

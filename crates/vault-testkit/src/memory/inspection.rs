@@ -8,7 +8,7 @@ use vault_core::entity::EntityKey;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    Inspection, InstanceRow, InstanceRowKey, RecordedStates, RecordedSubject, StoreError, StoredRowKey, WholeCredential,
+    Inspection, RecordedStates, RecordedSubject, RowKey, StoreError, StoredRowKey, WholeCredential,
 };
 
 /// Returns the next page of row keys.
@@ -73,20 +73,14 @@ impl Inspection for MemoryStore {
         Ok(subjects)
     }
 
-    async fn existing_rows(
-        &self,
-        row: RecordedRow,
-        places: Vec<InstanceRowKey>,
-    ) -> Result<Vec<InstanceRowKey>, StoreError> {
+    async fn existing_rows(&self, row: RecordedRow, places: Vec<RowKey>) -> Result<Vec<RowKey>, StoreError> {
         self.decide(|state| {
             let credentials = state.credentials.keys().map(|(of, id)| (*of, *id.as_uuid()));
-            let mut existing: Vec<InstanceRowKey> = match row.protected().part {
-                Some(part) => state.instance_rows(part).iter().map(InstanceRow::place).collect(),
-                None if row.table() == EntityKey::TABLE => {
-                    let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
-                    of_kind.map(|(of, _, id)| (*of, *id)).collect()
-                }
-                None => credentials.collect(),
+            let of_kind = state.entities.keys().filter(|(_, kind, _)| *kind == row.as_str());
+            let mut existing: Vec<RowKey> = if row.table() == EntityKey::TABLE {
+                of_kind.map(|(of, _, id)| (*of, *id)).collect()
+            } else {
+                credentials.collect()
             };
             existing.retain(|place| places.contains(place));
             existing

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use vault_core::audit::{AuditAction, AuditEntry, RowState, SealedAuditRecord};
 use vault_core::credential::{
     CHECK_AGAIN_SECONDS, CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
-    ListCredentials, ListUses, ListedRows, SaveCredential, VersionKey,
+    ListCredentials, ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use vault_core::digest::Digest;
 use vault_core::entity::{EntityKey, Index, Kind};
@@ -27,11 +27,11 @@ use vault_core::operation::{End, Work};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AuditOrder, AuditRange, AuditRows, AuthorityRows, CounterRows, CredentialRows, EntityRow, EntityRows, Idempotency,
-    LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, StoreError,
-    StoredCredential, StoredVersions,
+    LookupRow, NamePosition, NamespaceRows, OrganizationRows, RecordedStates, Reply, RowStore, Rows, SealedCredential,
+    StoreError, StoredCredential, StoredVersions,
 };
 use vault_core::principal::{Scope, SessionPrincipal};
-use vault_core::sealed::{Blob, OrganizationKeys};
+use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
 const HOUR_MILLIS: i64 = 3_600_000;
@@ -288,13 +288,22 @@ impl AuthorityRows for MemoryRows<'_> {
 }
 
 impl OrganizationRows for MemoryRows<'_> {
-    fn is_active_key(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, bool> {
-        let is_active = self.state().active_key(organization) == Some(key);
-        done(is_active || self.has(Defect::AnyKeyIsActive))
+    fn insert_organization(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        self.state().organizations.insert(organization, 0);
+        done(())
     }
 
-    fn insert_organization(&self, organization: OrganizationId, keys: &OrganizationKeys) -> Reply<'_, ()> {
-        self.state().organization_keys.insert(organization, keys.clone());
+    fn key_uses(&self, organization: OrganizationId) -> Reply<'_, i64> {
+        done(self.state().organizations.get(&organization).copied().unwrap_or_default())
+    }
+
+    fn add_key_uses(&self, organization: OrganizationId, uses: i64) -> Reply<'_, ()> {
+        self.state().organizations.entry(organization).and_modify(|before| *before += uses);
+        done(())
+    }
+
+    fn reset_key_uses(&self, organization: OrganizationId) -> Reply<'_, ()> {
+        self.state().organizations.entry(organization).and_modify(|before| *before = 0);
         done(())
     }
 
@@ -305,7 +314,7 @@ impl OrganizationRows for MemoryRows<'_> {
 
     fn remove_organization(&self, id: OrganizationId) -> Reply<'_, ()> {
         let mut state = self.state();
-        state.organization_keys.remove(&id);
+        state.organizations.remove(&id);
         state.accounts.retain(|(organization, _), _| *organization != id);
         state.hourly.retain(|(organization, _), _| *organization != id);
         state.uses.retain(|(organization, _), _| *organization != id);
@@ -388,21 +397,65 @@ impl CredentialRows for MemoryRows<'_> {
         done(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    fn insert_credential<'t>(&'t self, save: &'t SaveCredential, at: Timestamp) -> Reply<'t, ()> {
-        self.state().insert_credential(save, at);
+    fn insert_credential<'t>(&'t self, new: &'t NewCredentialRow) -> Reply<'t, ()> {
+        self.state().insert_credential(new);
         done(())
     }
 
     fn change_credential<'t>(&'t self, update: &'t CredentialUpdate<'t>) -> Reply<'t, ()> {
-        let mut change = update.change.clone();
+        let mut change = update.clone();
         if self.has(Defect::KeepsVersions) {
             change.effects.destroyed.clear();
         }
         if self.has(Defect::KeepsLabels) {
             change.labels = None;
         }
-        self.state().change_credential(&CredentialUpdate { change: &change, ..*update });
+        self.state().change_credential(&change);
         done(())
+    }
+
+    fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Reply<'_, i64> {
+        let sealed = self.state().credentials_of(organization).filter(|row| row.key == key).count();
+        done(i64::try_from(sealed).unwrap_or(i64::MAX))
+    }
+
+    fn sealed_except(
+        &self,
+        organization: OrganizationId,
+        key: KeyId,
+        after: Option<CredentialId>,
+        limit: usize,
+    ) -> Reply<'_, Vec<SealedCredential>> {
+        let state = self.state();
+        let others = state.credentials_of(organization).filter(|row| row.key != key);
+        let others = others.filter(|row| after.is_none_or(|after| row.stored.id > after)).take(limit);
+        let sealed = others.map(|row| SealedCredential {
+            id: row.stored.id,
+            key: row.key,
+            revision: row.stored.revision,
+            card: row.stored.card.clone(),
+            data: row.data.iter().map(|(number, row)| (*number, row.data.clone())).collect(),
+        });
+        done(sealed.collect())
+    }
+
+    fn reseal_credential<'t>(
+        &'t self,
+        organization: OrganizationId,
+        credential: &'t SealedCredential,
+    ) -> Reply<'t, ()> {
+        if let Some(row) = self.state().credentials.get_mut(&(organization, credential.id)) {
+            (row.key, row.stored.card) = (credential.key, credential.card.clone());
+            for (number, data) in &credential.data {
+                row.data.entry(*number).and_modify(|row| row.data = data.clone());
+            }
+        }
+        done(())
+    }
+
+    fn labels(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Vec<Digest>> {
+        let state = self.state();
+        done(state.credentials.get(&(organization, id)).map(|row| row.labels.clone()).unwrap_or_default())
     }
 
     fn version_check(

@@ -5,12 +5,13 @@ use serde_json::json;
 use uuid::Uuid;
 use vault_core::activation::{VendMode, VendRule, Vended, VendedForm};
 use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
+use vault_core::credential::CredentialPatch;
 use vault_core::credential::{CredentialData, CredentialType, HealthState};
 use vault_core::federation::{FederationIssuer, FederationSubject};
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::CredentialId;
 use vault_core::usecase::activations::CheckNamespaceRequest;
-use vault_core::usecase::{CredentialPatch, CredentialReplacement, NewCredential, Vault};
+use vault_core::usecase::{CredentialReplacement, NewCredential, Vault};
 use vault_core::{Error, Refusal};
 
 const KINDS: [CredentialType; 3] =

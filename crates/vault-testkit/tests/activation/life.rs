@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use vault_core::activation::{VendMode, VendRule, VendedForm};
 use vault_core::audit::{AuditAction, AuditChange, ChangedField};
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
-use vault_core::credential::{CredentialData, CredentialType, Description, HealthState, LabelPatch};
+use vault_core::credential::{CredentialData, CredentialPatch, CredentialType, Description, HealthState, LabelPatch};
 use vault_core::id::CredentialId;
 use vault_core::json::{self, Limits, Node};
 use vault_core::port::{ProbeRequest, SealError, StorageProbe};

@@ -118,11 +118,8 @@ impl Activations {
 
     async fn settle(&self, principal: &IntegrationPrincipal, wanted: &Wanted<'_>) -> Result<Activated, Error> {
         let mut principal = principal.clone();
-        for restarts in 0..=RESTARTS {
-            let attempt = match self.attempt(&principal, wanted, restarts).await {
-                Ok(Attempt::Failed(error)) if restarts == 0 && error.is_unknown_key() => {
-                    Attempt::Again(principal.clone())
-                }
+        for _ in 0..=RESTARTS {
+            let attempt = match self.attempt(&principal, wanted).await {
                 Ok(attempt) => attempt,
                 Err(error) => Attempt::Again(self.after(&principal, error).await?),
             };
@@ -135,12 +132,7 @@ impl Activations {
         Err(contended())
     }
 
-    async fn attempt(
-        &self,
-        principal: &IntegrationPrincipal,
-        wanted: &Wanted<'_>,
-        restarts: usize,
-    ) -> Result<Attempt, Error> {
+    async fn attempt(&self, principal: &IntegrationPrincipal, wanted: &Wanted<'_>) -> Result<Attempt, Error> {
         let now = self.environment.now();
         let ends = |ttl: ActivationTtl| {
             let end = now.plus_seconds(ttl.as_seconds().into());
@@ -163,7 +155,7 @@ impl Activations {
                 (opening, activation, ends(*ttl), found.vend)
             }
         };
-        let opened = match self.open(principal, &opening, restarts).await? {
+        let opened = match self.open(principal, &opening).await? {
             Ok(opened) => opened,
             Err(error) => return Ok(Attempt::Failed(error)),
         };

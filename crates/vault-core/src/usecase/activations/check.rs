@@ -70,9 +70,8 @@ impl Activations {
 
     async fn open_for_check(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<Opened>, Error> {
         let mut principal = principal.clone();
-        for restarts in 0..=RESTARTS {
-            match self.open(&principal, opening, restarts).await {
-                Ok(Err(error)) if restarts == 0 && error.is_unknown_key() => {}
+        for _ in 0..=RESTARTS {
+            match self.open(&principal, opening).await {
                 Ok(opened) => return opened,
                 Err(error) => principal = self.after(&principal, error).await?,
             }

@@ -73,7 +73,7 @@ impl Activations {
             environment,
             tally,
             log,
-            digester: Arc::clone(&operations.digester),
+            digester: Arc::clone(&operations.ports.digester),
             operations,
             opener,
             vendor: None,

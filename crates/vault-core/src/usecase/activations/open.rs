@@ -2,16 +2,17 @@
 
 use super::Activations;
 use crate::activation::{
-    AbortActivation, FetchCredentials, FetchedCredential, IssuedCredential, MAX_CREDENTIALS, NewActivation, Purpose,
-    VendRule,
+    AbortActivation, FetchCredentials, FetchedCredential, FetchedNamespace, IssuedCredential, MAX_CREDENTIALS,
+    NewActivation, Purpose, VendRule,
 };
 use crate::audit::{AuditAction, AuditNote, Subject};
-use crate::credential::{Card, CredentialData};
+use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
-use crate::id::{ActivationId, CredentialId, OrganizationId};
+use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, SealError, open_cards};
+use crate::organization::Organization;
+use crate::port::{Event, SealError};
 use crate::time::Timestamp;
 
 /// Credentials to decrypt, and the reason.
@@ -62,7 +63,6 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
-        restarts: usize,
     ) -> Result<Result<Vec<Opened>, Error>, Error> {
         if !principal.patterns.allow(&opening.namespace) {
             // Check this before any lookup that could disclose whether the namespace exists.
@@ -84,17 +84,12 @@ impl Activations {
             }
             Err(error) => return Err(error),
         };
-        let ids: Vec<_> = taken.iter().map(|fetched| fetched.row.id).collect();
-        let mut opened = Vec::with_capacity(taken.len());
-        for (id, one) in ids.into_iter().zip(self.open_each(principal.organization, taken).await?) {
-            match one {
+        let FetchedNamespace { owner, credentials } = taken;
+        let mut opened = Vec::with_capacity(credentials.len());
+        for fetched in credentials {
+            let id = fetched.row.id;
+            match self.open_one(&owner, fetched) {
                 Ok(one) => opened.push(one),
-                // A key rotation ended between reading the row and reading the keys. The caller restarts the
-                // activation.
-                Err(error @ SealError::UnknownKey { .. }) if restarts == 0 => {
-                    self.abort(principal, opening, id, Vec::new()).await?;
-                    return Ok(Err(error.into()));
-                }
                 Err(error) => {
                     // The audit log names the credential, and the server log the reason.
                     self.environment.report(&error);
@@ -106,32 +101,16 @@ impl Activations {
         Ok(Ok(opened))
     }
 
-    /// Decrypts the data of credentials whose cards open for their rows. Each row has its own result.
-    pub(super) async fn open_each(
+    /// Decrypts the data of a credential whose card opens for its row.
+    pub(super) fn open_one(
         &self,
-        organization: OrganizationId,
-        rows: Vec<FetchedCredential>,
-    ) -> Result<Vec<Result<Opened, SealError>>, SealError> {
-        let cards = open_cards(&*self.opener, organization, rows.iter().map(|fetched| &fetched.row)).await?;
-        let mut opened = Vec::with_capacity(rows.len());
-        for (fetched, card) in rows.into_iter().zip(cards) {
-            opened.push(match card {
-                Ok(card) => self.open_data(organization, fetched, &card).await,
-                Err(error) => Err(error),
-            });
-        }
-        Ok(opened)
-    }
-
-    async fn open_data(
-        &self,
-        organization: OrganizationId,
+        owner: &Organization,
         FetchedCredential { row, version, data }: FetchedCredential,
-        card: &Card,
     ) -> Result<Opened, SealError> {
+        let card = row.open(&*self.operations.ports.credentials, owner)?;
         let listed = card.version(version).ok_or_else(|| SealError::changed_credential(row.id))?;
-        let context = row.data_context(organization, listed);
-        let data = self.opener.open(context, &card.namespace, card.kind, &data).await?;
+        let context = row.data_context(owner.id, listed);
+        let data = self.opener.open(&owner.keys, context, &card.namespace, card.kind, &data)?;
         Ok(Opened { id: row.id, version, data, vend: card.vend, last_activated_at: row.last_activated_at })
     }
 
@@ -158,7 +137,7 @@ impl Activations {
         Ok(())
     }
 
-    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<FetchedCredential>, Error> {
+    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<FetchedNamespace, Error> {
         let (action, subject, activation) = match &opening.occasion {
             Occasion::Begin(new) => (AuditAction::ActivationStarted, Subject::Activation(new.id), Some(new.clone())),
             Occasion::Renewal(id) => (AuditAction::ActivationRenewalStarted, Subject::Activation(*id), None),

@@ -35,9 +35,8 @@ impl Activations {
         let due = self.by_system(ClaimChecks { most: REQUESTS, turn }).await?;
         let count = due.len();
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
-        for check in due {
-            let opened = self.open_each(check.organization, vec![check.credential.clone()]).await;
-            let opened = opened.and_then(|opened| opened.into_iter().next().unwrap_or(Err(SealError::NoKeys)));
+        for (check, owner) in due {
+            let opened = self.open_one(&owner, check.credential.clone());
             if let Err(error @ SealError::UnknownKey { .. }) = &opened {
                 // If a rotation ended between reading the row and reading the keys, the next check can decrypt it.
                 self.environment.report(error);

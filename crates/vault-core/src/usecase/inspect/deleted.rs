@@ -5,14 +5,11 @@ use crate::audit::{AuditAction, AuditEntry, RecordedRow, RowState, Subject};
 use crate::entity::OF_INSTANCE;
 use crate::error::Error;
 use crate::invitation::INVITATION_SECONDS;
-use crate::port::{InstanceRowKey, ProtectedTable, RecordedStates, RecordedSubject};
+use crate::port::{ProtectedTable, RecordedStates, RecordedSubject, RowKey};
 
 impl Inspector {
     /// Returns the rows of these subjects that do not exist.
-    pub(super) async fn absent(
-        &self,
-        subjects: &[RecordedSubject],
-    ) -> Result<Vec<(RecordedRow, InstanceRowKey)>, Error> {
+    pub(super) async fn absent(&self, subjects: &[RecordedSubject]) -> Result<Vec<(RecordedRow, RowKey)>, Error> {
         let mut named = Vec::new();
         for RecordedSubject { subject, organization, .. } in subjects {
             // Another subject or organization was changed with SQL, which the verification of the audit log finds.
@@ -34,17 +31,12 @@ impl Inspector {
         Ok(absent)
     }
 
-    async fn existing(&self, row: RecordedRow, places: &[InstanceRowKey]) -> Result<Vec<InstanceRowKey>, Error> {
+    async fn existing(&self, row: RecordedRow, places: &[RowKey]) -> Result<Vec<RowKey>, Error> {
         Ok(self.store.existing_rows(row, places.to_vec()).await?)
     }
 
     /// Reports a row that does not exist, unless it was deleted by an operation or with its organization.
-    pub(super) async fn look_for_deleted(
-        &self,
-        row: RecordedRow,
-        place: InstanceRowKey,
-        seen: &mut Seen,
-    ) -> Result<(), Error> {
+    pub(super) async fn look_for_deleted(&self, row: RecordedRow, place: RowKey, seen: &mut Seen) -> Result<(), Error> {
         if !self.existing(row, &[place]).await?.is_empty() {
             return Ok(());
         }

@@ -42,7 +42,7 @@ pub struct Integrations {
 impl Integrations {
     /// Creates the context on these ports.
     pub fn new(environment: Environment, operations: Operations, entropy: Arc<dyn Entropy>) -> Self {
-        let digester = Arc::clone(&operations.digester);
+        let digester = Arc::clone(&operations.ports.digester);
         Self { environment, operations, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 

@@ -4,14 +4,11 @@ use super::Keys;
 use super::rotate_instance::retiring;
 use crate::error::Error;
 use crate::id::{InstanceId, KeyId};
-use crate::key_use::KeyUseLimits;
 use crate::keyring::{KeyPurpose, KeyringEntry};
 use crate::operation::CountUnder;
-use crate::organization::{ListOrganizations, Organization};
-use crate::principal::Principal;
-use crate::sealed::{KeyState, OrganizationKeyRecord};
+use crate::organization::{CountSealed, KEY_REPLACED_AT, ListOrganizations, Organization, ReadKeyUses};
+use crate::sealed::{KeyState, WrappedKey};
 use crate::time::Timestamp;
-use crate::usecase::vault::active;
 
 /// The keys of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +76,7 @@ pub struct RetiringKey {
 
 impl KeyOverview {
     /// Number of uses after which a key is replaced.
-    pub const REPLACED_AT: i64 = KeyUseLimits::MOST.replace_at();
+    pub const REPLACED_AT: i64 = KEY_REPLACED_AT;
 }
 
 impl Keys {
@@ -100,12 +97,12 @@ impl Keys {
             purposes.push(PurposeKeyOverview { term, rows });
         }
         let mut organizations = Vec::new();
-        for organization in self.operations.run(&self.environment, &Principal::Operator, ListOrganizations).await? {
-            let Some(keys) = self.store.organization_keys(organization.id).await? else { continue };
-            let OrganizationKeyRecord { id, created_at, uses, .. } = *active(organization.id, &keys)?;
+        for organization in self.run(ListOrganizations).await? {
+            let uses = self.run(ReadKeyUses(organization.id)).await?;
+            let WrappedKey { id, created_at, .. } = organization.keys.active;
             let mut sealing = Vec::new();
-            for key in keys.keys.iter().filter(|key| key.state == KeyState::Retiring) {
-                let credentials = self.store.count_sealed(organization.id, key.id).await?;
+            for key in &organization.keys.retiring {
+                let credentials = self.run(CountSealed(organization.id, key.id)).await?;
                 sealing.push(RetiringKey { key: key.id, created_at: key.created_at, credentials });
             }
             organizations.push(OrganizationKeyOverview {

@@ -7,11 +7,11 @@
 
 use super::Keys;
 use crate::credential::RelabelCredential;
-use crate::error::Error;
-use crate::id::{CredentialId, OrganizationId};
-use crate::port::{SealError, StoreError, StoredRowKey, open_cards};
+use crate::error::{Error, Refusal};
+use crate::port::{StoreError, StoredRowKey};
 use crate::principal::Principal;
 use crate::receiver::{EventLease, EventPosition, RecordEvents};
+use std::sync::Arc;
 
 /// Position of the process.
 enum Stage {
@@ -79,39 +79,16 @@ impl LookUpMoves {
         for (organization, id) in places {
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse()) else { continue };
-            if let Some(relabel) = self.relabelled(organization, id).await? {
-                let moved = operations.run(&environment, &Principal::Operator, relabel).await?;
-                self.count(usize::from(moved));
-            }
+            let moved = operations.run(&environment, &Principal::Operator, RelabelCredential(organization, id)).await;
+            self.count(usize::from(readable(moved)?.unwrap_or_default()));
         }
         Ok(())
     }
 
-    /// Returns the change of a credential's lookup digests, or `None` if they are up to date or the credential is damaged.
-    async fn relabelled(
-        &self,
-        organization: OrganizationId,
-        id: CredentialId,
-    ) -> Result<Option<RelabelCredential>, Error> {
-        let Keys { store, digester, cards, .. } = &self.keys;
-        let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
-        let row = &whole.versions.current;
-        let opened = match open_cards(&**cards, organization, std::iter::once(row)).await {
-            Err(SealError::Integrity { .. }) => return Ok(None),
-            opened => opened?,
-        };
-        let labels = match opened.into_iter().next() {
-            Some(Ok(card)) => card.metadata.labels.digests(&**digester, organization),
-            Some(Err(SealError::Integrity { .. })) | None => return Ok(None),
-            Some(Err(error)) => return Err(error.into()),
-        };
-        let has_all = labels.len() == whole.labels.len() && labels.iter().all(|label| whole.labels.contains(label));
-        Ok((!has_all).then_some(RelabelCredential { organization, id, revision: row.revision, labels }))
-    }
-
     /// Signs the event position again. A server that reads events does this itself.
     async fn move_position(&mut self) -> Result<(), Error> {
-        let Keys { store, digester, environment, operations, .. } = self.keys.clone();
+        let Keys { store, environment, operations, .. } = self.keys.clone();
+        let digester = Arc::clone(&operations.ports.digester);
         let Some(newest) = store.newest_checkpoint().await? else { return Ok(()) };
         let now = environment.now();
         let holder = environment.ids.random();
@@ -133,9 +110,9 @@ impl LookUpMoves {
 }
 
 /// Returns `None` if the row is damaged, which the integrity check reports.
-fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+fn readable<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
-        Err(StoreError::Integrity { .. }) => Ok(None),
+        Err(Error::Store(StoreError::Integrity { .. }) | Error::Refused(Refusal::Damaged { .. })) => Ok(None),
         read => read.map(Some),
     }
 }

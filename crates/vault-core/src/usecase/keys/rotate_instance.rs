@@ -1,11 +1,12 @@
 //! Rotation of the instance keys: creates new keys, puts rows under them, and destroys unused old keys.
 
-use super::{Keys, RotationEnd};
+use super::{Keys, Place, RotationEnd};
+use crate::entity::EntityKey;
 use crate::error::Error;
 use crate::id::KeyId;
 use crate::keyring::{KeyPurpose, KeyringEntry};
-use crate::operation::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance, Reseal, ResealFrom, Resealed};
-use crate::port::{Event, KeyDestruction, StoreError};
+use crate::operation::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance, Reseal, Resealed};
+use crate::port::{KeyDestruction, StoreError};
 use crate::sealed::{InstanceRecord, KeyState};
 use futures_util::lock::Mutex;
 
@@ -20,8 +21,7 @@ pub struct InstanceRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    /// Place of the next step. `None` if no rows remain.
-    next: Mutex<Option<ResealFrom>>,
+    next: Mutex<Place<EntityKey>>,
 }
 
 impl Keys {
@@ -52,18 +52,18 @@ impl Keys {
     }
 
     async fn instance_rotation(&self, terms: &[KeyringEntry], is_new: bool) -> Result<InstanceRotation, Error> {
-        self.digester.reload_keys().await?;
+        self.operations.ports.digester.reload_keys().await?;
         let mut rows = 0_i64;
         for term in retiring(terms) {
             rows = rows.saturating_add(self.run(CountUnder(term)).await?);
         }
-        let next = Mutex::new(Some(ResealFrom::START));
-        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, next })
+        let next = Mutex::new(Place::After(None));
+        Ok(InstanceRotation { keys: self.clone(), to: self.operations.ports.digester.active_key(), is_new, rows, next })
     }
 
     /// Runs a step of the rotation.
-    async fn reseal(&self, from: ResealFrom) -> Result<Resealed, Error> {
-        self.run(Reseal { from, limit: self.batch }).await
+    async fn reseal(&self, after: Option<EntityKey>) -> Result<Resealed, Error> {
+        self.run(Reseal { after, limit: self.batch }).await
     }
 
     /// Destroys replaced keys for lookups, tokens and the audit log that no row requires, and returns them.
@@ -79,7 +79,7 @@ impl Keys {
         let is_due = |term: &KeyringEntry| term.purpose != KeyPurpose::Instance && term.is_drained(now);
         let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
         if due.iter().any(|term| term.purpose == KeyPurpose::Lookup) {
-            self.digester.reload_keys().await?;
+            self.operations.ports.digester.reload_keys().await?;
             let mut moves = self.rekey_lookups();
             while moves.step().await? {
                 seen(moves.rows());
@@ -98,7 +98,7 @@ impl Keys {
     pub(super) async fn keyring(&self) -> Result<(InstanceRecord, Vec<KeyringEntry>), Error> {
         let missing = || StoreError::Fault("the vault has no instance".into());
         let current = self.store.instance().await?.ok_or_else(missing)?;
-        self.digester.load_keys(&[current.instance_key]).await?;
+        self.operations.ports.digester.load_keys(&[current.instance_key]).await?;
         let terms = self.instance_rewrapper.terms(&current)?;
         Ok((current, terms))
     }
@@ -155,9 +155,9 @@ impl InstanceRotation {
     /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
         let mut next = self.next.lock().await;
-        while let Some(from) = next.clone() {
-            let step = self.keys.reseal(from).await?;
-            *next = step.next;
+        while let Place::After(after) = *next {
+            let step = self.keys.reseal(after).await?;
+            *next = Place::of(step.last);
             if step.moved > 0 {
                 return Ok(Some(step.moved));
             }
@@ -173,20 +173,21 @@ impl InstanceRotation {
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         // Nothing is sealed with these keys any more.
         let terms = self.keys.terms().await?;
-        let (mut from, mut damaged) = (Some(ResealFrom::START), Vec::new());
-        while let Some(place) = from {
-            let mut step = self.keys.reseal(place).await?;
+        let (mut after, mut damaged) = (None, Vec::new());
+        loop {
+            let mut step = self.keys.reseal(after).await?;
+            damaged.append(&mut step.damaged);
             if step.moved > 0 {
-                *self.next.lock().await = step.next;
+                *self.next.lock().await = Place::of(step.last);
                 return Ok(None);
             }
-            damaged.append(&mut step.damaged);
-            from = step.next;
+            match step.last {
+                Some(_) => after = step.last,
+                None => break,
+            }
         }
         let rows = i64::try_from(damaged.len()).unwrap_or(i64::MAX);
-        for (table, id) in damaged {
-            self.keys.environment.emit(Event::IntegrityFailure { table, id });
-        }
+        damaged.into_iter().for_each(|key| self.keys.environment.emit(key.damaged()));
         let mut end = RotationEnd { destroyed: Vec::new(), kept: Vec::new() };
         for term in retiring(&terms) {
             let destruction = if rows > 0 { KeyDestruction::InUse } else { self.keys.destroy(term).await? };

@@ -1,35 +1,22 @@
 //! Rotation of an organization's key: creates a new one, moves what the old ones seal, and destroys them.
 
-use super::progress::{Progress, Search};
-use super::{Keys, RotationEnd};
-use crate::audit::{Actor, AuditAction, Subject};
+use super::{Keys, Place, RotationEnd};
 use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, KeyId, OrganizationId};
-use crate::port::{
-    DestroyOrganizationKey, Event, FindSealed, KeyDestruction, MoveSealed, ReplaceOrganizationKey, SealError,
-    SealedCredential, StoreError,
+use crate::organization::{
+    CountSealed, DestroyOrganizationKey, MoveCredentials, MovedCredentials, ReadOrganization, RotateOrganization,
+    StartedRotation,
 };
-use crate::sealed::{KeyState, OrganizationKeys};
-use crate::usecase::CountedSealer;
-use crate::usecase::vault::active;
 use futures_util::lock::Mutex;
-
-/// Number of retries if another rotation starts or ends concurrently.
-const ATTEMPTS: usize = 16;
-/// Maximum number of batches to skip if others are moving the same rows.
-const JUMP: usize = 16;
 
 /// A rotation in progress. Its progress is only in the rows: it can be dropped and restarted at any time, and several
 /// workers and processes can run it concurrently.
 pub struct OrganizationRotation {
     keys: Keys,
-    sealer: CountedSealer,
     organization: OrganizationId,
-    /// Key that was active at the start.
-    to: KeyId,
-    is_new: bool,
+    started: StartedRotation,
     rows: i64,
-    progress: Mutex<Progress<(), CredentialId>>,
+    next: Mutex<Place<CredentialId>>,
 }
 
 impl Keys {
@@ -39,70 +26,30 @@ impl Keys {
     /// # Errors
     /// [`Refusal::NoOrganization`], or the store failed.
     pub async fn rotate_organization(&self, organization: OrganizationId) -> Result<OrganizationRotation, Error> {
-        for _ in 0..ATTEMPTS {
-            let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
-            if keys.keys.iter().any(|key| key.state == KeyState::Retiring) {
-                return self.rotation(organization, &keys, false).await;
-            }
-            let current = active(organization, &keys)?.id;
-            let now = self.environment.now();
-            let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
-            let next = self.sealer.new_organization_key(organization, now)?;
-            let fingerprint = self.sealer.bind_organization_keys(organization, &keys, &keys.with_next(&next)).await?;
-            let audit = self.environment.record(now, Some(organization), Actor::Operator, action, subject);
-            let recorded = Event::recorded(&audit);
-            let replaced = match self
-                .store
-                .replace_organization_key(ReplaceOrganizationKey { current, next, fingerprint, audit })
-                .await
-            {
-                // Another process replaced the instance key after it wrapped the new key.
-                Err(StoreError::Refused(Refusal::Contended)) => {
-                    self.sealer.reload_keys().await?;
-                    false
-                }
-                replaced => replaced?,
-            };
-            if replaced {
-                self.environment.emit(recorded);
-                let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
-                return self.rotation(organization, &keys, true).await;
-            }
+        let started = self.run(RotateOrganization(organization)).await?;
+        let mut rows = 0_i64;
+        for key in self.retiring(organization).await? {
+            rows = rows.saturating_add(self.run(CountSealed(organization, key)).await?);
         }
-        Err(StoreError::Unavailable("other processes kept replacing the organization's key".into()).into())
+        let next = Mutex::new(Place::After(None));
+        Ok(OrganizationRotation { keys: self.clone(), organization, started, rows, next })
     }
 
-    async fn rotation(
-        &self,
-        organization: OrganizationId,
-        keys: &OrganizationKeys,
-        is_new: bool,
-    ) -> Result<OrganizationRotation, Error> {
-        let mut rows = 0_i64;
-        for key in retiring(keys) {
-            rows = rows.saturating_add(self.store.count_sealed(organization, key).await?);
-        }
-        Ok(OrganizationRotation {
-            keys: self.clone(),
-            sealer: self.counted(),
-            organization,
-            to: active(organization, keys)?.id,
-            is_new,
-            rows,
-            progress: Mutex::new(Progress::through(&retiring(keys), &[()])),
-        })
+    async fn retiring(&self, organization: OrganizationId) -> Result<Vec<KeyId>, Error> {
+        let found = self.run(ReadOrganization(organization)).await?.ok_or(Refusal::NoOrganization)?;
+        Ok(found.keys.retiring.iter().map(|key| key.id).collect())
     }
 }
 
 impl OrganizationRotation {
     /// Returns the organization's active key.
     pub const fn key(&self) -> KeyId {
-        self.to
+        self.started.key
     }
 
     /// Returns whether this call created that key. Otherwise it completes an earlier rotation.
     pub const fn is_new(&self) -> bool {
-        self.is_new
+        self.started.is_new
     }
 
     /// Returns the number of rows to move at the start.
@@ -110,107 +57,52 @@ impl OrganizationRotation {
         self.rows
     }
 
-    /// Moves the next rows and returns their number, or `None` if no rows remain. Concurrent calls move different rows.
+    /// Moves the next rows and returns their number, or `None` if no rows remain.
     ///
     /// # Errors
     /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
-        let Some((from, (), rows)) = self.claim().await? else { return Ok(None) };
-        let (organization, store) = (self.organization, &self.keys.store);
-        // A data key is wrapped for each version, with another key than the one that seals the card.
-        let uses = rows.iter().map(|row| row.data.len().max(1)).sum::<usize>();
-        let uses = i64::try_from(uses).unwrap_or(i64::MAX);
-        let to = self.sealer.take_uses(organization, uses).await?;
-        let places: Vec<_> = rows.iter().map(|row| row.id).collect();
-        let moved = match self.keys.rewrapper.rewrap(organization, to, rows).await {
-            Ok(moved) => moved,
-            // Another rotation replaced the key after its uses were reserved.
-            Err(SealError::UnknownKey { .. }) => {
-                self.sealer.forget(organization, to);
-                return Ok(Some(0));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let mut rows = Vec::with_capacity(moved.len());
-        for (place, row) in places.into_iter().zip(moved) {
-            match row {
-                Ok(row) => rows.push(row),
-                // The key of the row was destroyed, because another process has moved the row.
-                Err(SealError::UnknownKey { .. }) => {}
-                Err(error) => {
-                    self.keys.environment.report(&error);
-                    self.progress.lock().await.damaged.insert(((), place));
-                }
-            }
-        }
-        let count = rows.len();
-        match store.move_sealed(MoveSealed { organization, from, to, credentials: rows }).await? {
-            Some(moved) => {
-                if moved < count.div_ceil(2) {
-                    self.progress.lock().await.skip = self.jump();
-                }
-                Ok(Some(moved))
-            }
-            None => {
-                self.sealer.forget(organization, to);
-                Ok(Some(0))
-            }
-        }
+        let mut next = self.next.lock().await;
+        let Place::After(after) = *next else { return Ok(None) };
+        let step = self.move_after(after).await?;
+        *next = Place::of(step.last);
+        Ok(step.last.map(|_| step.moved))
     }
 
     /// Destroys unused keys. Call it after every [`step`](Self::step) has returned `None`. Returns `None` if further
-    /// steps are needed, because a row was moved concurrently or another key started to retire.
+    /// steps are needed, because another key started to retire.
     ///
     /// # Errors
     /// [`Refusal::NoOrganization`], or the store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
-        let (organization, store, environment) = (self.organization, &self.keys.store, &self.keys.environment);
-        let mut stored = store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
-        let keys = retiring(&stored);
-        let mut progress = self.progress.lock().await;
-        let mut kept = Vec::new();
-        for key in keys.iter().copied() {
-            let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
-            let audit = environment.record(environment.now(), Some(organization), Actor::Operator, action, subject);
-            let recorded = Event::recorded(&audit);
-            let after = stored.without(key);
-            let fingerprint = self.keys.sealer.bind_organization_keys(organization, &stored, &after).await?;
-            let bound = fingerprint.after.clone();
-            let command = DestroyOrganizationKey { organization, key, fingerprint, audit };
-            match store.destroy_organization_key(command).await? {
-                KeyDestruction::Destroyed => {
-                    stored = OrganizationKeys { fingerprint_wrapped: bound, ..after };
-                    environment.emit(recorded);
-                    progress.destroyed.push(key);
-                }
-                KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?)),
-                // Another process destroyed the key, or has changed the keys. A later rotation completes this.
-                KeyDestruction::NotRetiring => {}
+        // What these keys seal is all found by the following pass, because nothing is sealed with them any more.
+        let retiring = self.keys.retiring(self.organization).await?;
+        let (mut after, mut damaged) = (None, Vec::new());
+        loop {
+            let mut step = self.move_after(after).await?;
+            damaged.append(&mut step.damaged);
+            if step.moved > 0 {
+                *self.next.lock().await = Place::of(step.last);
+                return Ok(None);
+            }
+            match step.last {
+                Some(_) => after = step.last,
+                None => break,
             }
         }
-        let again = Progress::through(&keys, &[()]);
-        Ok(progress.end(kept, again))
+        let mut end = RotationEnd { destroyed: Vec::new(), kept: Vec::new() };
+        for key in retiring {
+            match damaged.iter().filter(|(_, of)| *of == key).count() {
+                // If not, another process destroyed it.
+                0 if self.keys.run(DestroyOrganizationKey(self.organization, key)).await? => end.destroyed.push(key),
+                0 => {}
+                rows => end.kept.push((key, i64::try_from(rows).unwrap_or(i64::MAX))),
+            }
+        }
+        Ok(Some(end))
     }
 
-    /// Returns the next rows to move.
-    async fn claim(&self) -> Result<Option<(KeyId, (), Vec<SealedCredential>)>, Error> {
-        // Keep the lock while reading, so that concurrent tasks of this process claim different rows.
-        let mut progress = self.progress.lock().await;
-        let (organization, limit) = (self.organization, self.keys.batch);
-        let find = |search: Search<_, _>| {
-            let Search { key, part: (), after, skip } = search;
-            self.keys.store.find_sealed(FindSealed { organization, key, after, skip, limit })
-        };
-        Ok(progress.claim(find, |row| row.id).await?)
+    async fn move_after(&self, after: Option<CredentialId>) -> Result<MovedCredentials, Error> {
+        self.keys.run(MoveCredentials { organization: self.organization, after, limit: self.keys.batch }).await
     }
-
-    /// Returns the number of rows to leave to others who are moving the same rows.
-    fn jump(&self) -> usize {
-        let random = usize::from(self.keys.environment.ids.random().as_bytes()[15]);
-        (1 + random % JUMP).saturating_mul(self.keys.batch)
-    }
-}
-
-fn retiring(keys: &OrganizationKeys) -> Vec<KeyId> {
-    keys.keys.iter().filter(|key| key.state == KeyState::Retiring).map(|key| key.id).collect()
 }

@@ -4,15 +4,13 @@ use super::Operator;
 use crate::credential_counts::{CredentialCounts, ExpiryBounds};
 use crate::error::Error;
 use crate::id::AuditId;
-use crate::key_use::KeyUseLimits;
 use crate::port::{COUNT_SLICE, CountCredentials};
 use crate::time::Timestamp;
 
 /// Usage of keys, and age of audit entries without a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyUsage {
-    /// Used fraction of the most used active organization key. At 1, it seals nothing. Keys are replaced from a
-    /// sixteenth.
+    /// Uses of the most used active organization key, as a fraction of 2^28. Keys are replaced from a sixteenth.
     pub organization_key: f64,
     /// Age of the oldest audit entry without a checkpoint, in milliseconds, or 0 if there is none.
     pub unsealed_millis: i64,
@@ -22,7 +20,6 @@ impl Operator {
     /// Counts the credentials of all organizations in slices. Credentials that are saved or deleted concurrently may or may not be counted.
     ///
     /// # Errors
-    /// The store failed.
     /// The store failed.
     pub async fn count_by_state(&self) -> Result<CredentialCounts, Error> {
         let bounds = ExpiryBounds::new(self.environment.now());
@@ -51,10 +48,15 @@ impl Operator {
         let written_at = oldest.first().and_then(|entry| entry.id.parse().ok()).map(written_at);
         let now = self.environment.now();
         Ok(KeyUsage {
-            organization_key: KeyUseLimits::MOST.part_used(uses),
+            organization_key: part_of_limit(uses),
             unsealed_millis: written_at.map_or(0, |at| now.millis_since(at).max(0)),
         })
     }
+}
+
+/// Returns the part of 2^28 uses, a sixteenth of what NIST SP 800-38D permits for a key.
+fn part_of_limit(uses: i64) -> f64 {
+    f64::from(u32::try_from(uses).unwrap_or(u32::MAX)) / f64::from(1_u32 << 28)
 }
 
 /// Returns the time of an entry: its ID is a UUID of version 7, which starts with the milliseconds in 48 bits.

@@ -3,10 +3,7 @@
 use super::Operator;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
-use crate::organization::{CreateOrganization, Organization, OrganizationName, OrganizationState};
-
-/// Maximum number of attempts to generate its keys if the instance key is replaced concurrently.
-const ATTEMPTS: usize = 5;
+use crate::organization::{CreateOrganization, Organization, OrganizationName};
 
 impl Operator {
     /// Returns the organization with the name `name`, ignoring ASCII case, and creates it if it does not exist.
@@ -31,16 +28,7 @@ impl Operator {
     /// [`Refusal::NameTaken`] if it exists.
     pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|error| error.at("/name"))?;
-        let now = self.environment.now();
-        let id = OrganizationId::from_uuid(self.environment.ids.ordered(now));
-        let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
-        for _ in 0..ATTEMPTS {
-            let keys = self.sealer.new_organization_keys(id, now)?;
-            match self.run(CreateOrganization { organization: organization.clone(), keys }).await {
-                Err(Error::Refused(Refusal::Contended)) => self.sealer.reload_keys().await?,
-                created => return created.map(|()| organization),
-            }
-        }
-        Err(Refusal::Contended.into())
+        let id = OrganizationId::from_uuid(self.environment.ids.ordered(self.environment.now()));
+        self.run(CreateOrganization { id, name }).await
     }
 }

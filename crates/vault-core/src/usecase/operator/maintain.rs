@@ -2,6 +2,7 @@
 
 use super::Operator;
 use crate::error::Error;
+use crate::organization::CountKeyUses;
 use crate::port::{EXPIRED_SLICE, Expired, StoreError};
 
 /// Maximum difference between a clock and the store's, in milliseconds. The clocks of replicas must agree, because they
@@ -62,12 +63,23 @@ impl Operator {
         report
     }
 
-    /// Records the counted actions of past minutes and, with `everything`, of the current one.
+    /// Stores the counted actions and key uses of past minutes and, with `everything`, of the current one. Replaces the keys of
+    /// organizations that were used too often.
     ///
     /// # Errors
-    /// The log could not be written. The counts are kept for the next call.
+    /// The store failed. The counts are kept for the next call.
     pub async fn record_counts(&self, everything: bool) -> Result<(), Error> {
-        Ok(self.tally.flush(everything).await?)
+        self.tally.flush(everything).await?;
+        let counted = &self.operations.ports.uses;
+        let mut failed = None;
+        for ((organization, key), uses) in counted.take(self.environment.now(), everything) {
+            let count = CountKeyUses { organization, key, uses, replaced_at: self.key_replaced_at };
+            if let Err(error) = self.run(count).await {
+                counted.add(organization, key, uses);
+                failed = Some(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Returns the difference between this clock and the store's, if it is too large.

@@ -21,7 +21,8 @@ pub use seal_audit::SealedAudit;
 use super::{AuditTally, Environment};
 use crate::error::Error;
 use crate::operation::{Operation, Operations};
-use crate::port::{OperatorStore, Sealer};
+use crate::organization::KEY_REPLACED_AT;
+use crate::port::OperatorStore;
 use crate::principal::Principal;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ pub struct Operator {
     tally: Arc<AuditTally>,
     store: Arc<dyn OperatorStore>,
     operations: Operations,
-    sealer: Arc<dyn Sealer>,
+    key_replaced_at: i64,
 }
 
 impl Operator {
@@ -44,9 +45,14 @@ impl Operator {
         tally: Arc<AuditTally>,
         store: Arc<dyn OperatorStore>,
         operations: Operations,
-        sealer: Arc<dyn Sealer>,
     ) -> Self {
-        Self { environment, tally, store, operations, sealer }
+        Self { environment, tally, store, operations, key_replaced_at: KEY_REPLACED_AT }
+    }
+
+    /// Sets a lower number of uses from which the key of an organization is replaced.
+    #[must_use]
+    pub fn key_replaced_at(self, uses: i64) -> Self {
+        Self { key_replaced_at: uses.min(KEY_REPLACED_AT), ..self }
     }
 
     async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {

@@ -78,7 +78,7 @@ impl Operator {
             let Some(sealed) = found.into_iter().find_map(|stored| stored.sealed) else { continue };
             if !self.environment.audit.is_genuine_checkpoint(&sealed) {
                 // Another process may have sealed it under a new key.
-                self.sealer.reload_keys().await?;
+                self.operations.ports.digester.reload_keys().await?;
             }
             if self.environment.audit.is_genuine_checkpoint(&sealed) {
                 sealed.checkpoint.entries.iter().for_each(|id| _ = awaited.remove(id));

@@ -47,7 +47,7 @@ pub struct ReceiverEdit {
 impl Receivers {
     /// Creates the context on these ports. Without a [`guard`](Self::guard), every address is accepted.
     pub fn new(environment: Environment, operations: Operations, entropy: Arc<dyn Entropy>) -> Self {
-        let digester = Arc::clone(&operations.digester);
+        let digester = Arc::clone(&operations.ports.digester);
         Self { environment, operations, entropy, digester, guard: None }
     }
 

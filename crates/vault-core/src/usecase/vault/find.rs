@@ -4,9 +4,10 @@ use super::{ListedCredential, Vault};
 use crate::credential::{CredentialData, CredentialType, FieldClass, Information, VersionState};
 use crate::cursor::{ListFilter, PageRequest};
 use crate::error::{Error, Refusal};
-use crate::id::{CredentialId, OrganizationId};
+use crate::id::CredentialId;
 use crate::namespace::Namespace;
-use crate::principal::Principal;
+use crate::organization::{Organization, ReadOrganization};
+use crate::principal::{Denial, Principal};
 use crate::role::Action;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
@@ -72,6 +73,9 @@ impl Vault {
     /// The principal is not authorized.
     pub async fn find_key(&self, principal: &Principal, wanted: &WantedKey) -> Result<Vec<FoundKey>, Error> {
         let organization = principal.member(Action::Save)?;
+        let owner = ReadOrganization(organization);
+        let owner =
+            self.operations.run(&self.environment, principal, owner).await?.ok_or(Denial::OrganizationDisabled)?;
         let (mut found, mut page) = (Vec::new(), PageRequest::default());
         loop {
             let listed = self.list(principal, ListFilter::default(), page).await?;
@@ -79,7 +83,7 @@ impl Vault {
                 let (id, kind) = (item.id, item.kind);
                 let namespace = item.namespace.clone();
                 for (version, state, information) in self.kept(principal, item).await? {
-                    let matched = self.matched(organization, kind, &information, wanted).await?;
+                    let matched = self.matched(&owner, kind, &information, wanted)?;
                     let namespace = namespace.clone();
                     found.extend(matched.map(|matched| FoundKey { id, kind, namespace, version, state, matched }));
                 }
@@ -110,15 +114,15 @@ impl Vault {
         }
     }
 
-    async fn matched(
+    fn matched(
         &self,
-        organization: OrganizationId,
+        owner: &Organization,
         kind: CredentialType,
         information: &Information,
         wanted: &WantedKey,
     ) -> Result<Option<KeyMatch>, Error> {
         let Ok(facts) = serde_json::from_str::<Map<String, Value>>(information.as_json()) else { return Ok(None) };
-        let fingerprint = information.fingerprint();
+        let (credentials, fingerprint) = (&self.operations.ports.credentials, information.fingerprint());
         if fingerprint.as_ref().is_some_and(|stored| *stored == *wanted.text) {
             return Ok(Some(KeyMatch::Fingerprint));
         }
@@ -133,7 +137,7 @@ impl Vault {
             }
             let whole = Zeroizing::new(Value::Object(members).to_string());
             if let Ok(data) = CredentialData::from_json(kind, whole.as_bytes()) {
-                let computed = self.sealer.fingerprint(organization, &data.to_canonical_json()).await?;
+                let computed = credentials.fingerprint(owner.id, &owner.keys, &data.to_canonical_json())?;
                 if fingerprint.as_ref().is_some_and(|stored| *stored == computed.to_string()) {
                     return Ok(Some(KeyMatch::Data));
                 }

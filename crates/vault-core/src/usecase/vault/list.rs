@@ -1,15 +1,15 @@
 //! Lists of an organization's credentials, newest first.
 
 use super::Vault;
-use super::reading::Reading;
 use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{CredentialType, Health, Information, ListCredentials, ListPosition, ListedRows, Metadata};
+use crate::credential::{
+    CredentialType, Health, Information, ListCredentials, ListPosition, Metadata, OpenedCredential, OpenedRows,
+};
 use crate::cursor::{self, ListFilter, Page, PageRequest};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use crate::port::{StoredCredential, open_cards};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -69,73 +69,51 @@ impl Vault {
         filter: ListFilter,
         page: PageRequest,
     ) -> Result<Page<ListedCredential>, Error> {
-        Reading::run(|reading| self.list_once(principal, &filter, &page, reading)).await
-    }
-
-    async fn list_once(
-        &self,
-        principal: &Principal,
-        filter: &ListFilter,
-        page: &PageRequest,
-        reading: Reading,
-    ) -> Result<Page<ListedCredential>, Error> {
         let organization = principal.member(Action::List)?;
         let digester = &*self.digester;
         let after = match page.cursor.as_deref() {
-            Some(text) => Some(cursor::decode(digester, organization, filter, text).await?),
+            Some(text) => Some(cursor::decode(digester, organization, &filter, text).await?),
             None => None,
         };
         let labels = filter.labels.iter().map(|label| label.lookup(digester, organization)).collect();
         let listed = ListCredentials { organization, filter: filter.clone(), labels, after, limit: page.rows() };
-        let ListedRows { rows, searched_to } = self.operations.run(&self.environment, principal, listed).await?;
-        let encode = |position| cursor::encode(digester, organization, filter, position);
-        let Page { items, next } = Page::of(rows, page, |last| {
+        let OpenedRows { credentials, searched_to } = self.operations.run(&self.environment, principal, listed).await?;
+        let encode = |position| cursor::encode(digester, organization, &filter, position);
+        let Page { items, next } = Page::of(credentials, &page, |OpenedCredential { row: last, .. }| {
             let expires_at = last.expires_at.filter(|_| filter.expires_before.is_some());
             encode(ListPosition { expires_at, id: last.id })
         });
         let next = next.or_else(|| searched_to.map(encode));
-        let items = self.open(organization, items, reading).await?;
+        let now = self.environment.now();
+        let items = items.into_iter().map(|opened| self.listed(opened, now)).collect();
         self.count(principal, organization, AuditAction::CredentialsListed);
         Ok(Page { items, next })
     }
 
-    /// Opens the cards of stored rows. Rows whose card does not open are shown as damaged.
-    ///
-    /// # Errors
-    /// [`SealError::UnknownKey`](crate::port::SealError::UnknownKey) at the first reading.
-    pub(super) async fn open(
-        &self,
-        organization: OrganizationId,
-        rows: Vec<StoredCredential>,
-        reading: Reading,
-    ) -> Result<Vec<ListedCredential>, Error> {
-        let opened = reading.check(open_cards(&*self.opener, organization, rows.iter()).await?)?;
-        let now = self.environment.now();
-        let listed = rows.into_iter().zip(opened).map(|(row, card)| {
-            let card = card.map_err(|error| self.environment.report(&error)).ok();
-            let previous = card.as_ref().and_then(|card| card.previous(now));
-            let previous = previous.and_then(|version| Some((version.number, version.destroy_at()?)));
-            let staged = card.as_ref().and_then(|card| Some(card.staged()?.number));
-            let (information, metadata) = card.map(|card| (card.current.information, card.metadata)).unzip();
-            ListedCredential {
-                id: row.id,
-                kind: row.kind,
-                namespace: row.namespace,
-                version: row.version,
-                created_at: row.created_at,
-                updated_at: row.updated_at,
-                revision: row.revision,
-                staged,
-                previous: previous.map(|(number, until)| PreviousVersion { number, until }),
-                information,
-                metadata,
-                vend: row.vend,
-                expires_at: row.expires_at,
-                health: Health::at(now, row.expires_at, row.check),
-                last_activated_at: row.last_activated_at,
-            }
-        });
-        Ok(listed.collect())
+    /// Returns a credential as a list shows it. Reports a card that does not open.
+    pub(super) fn listed(&self, OpenedCredential { row, card }: OpenedCredential, now: Timestamp) -> ListedCredential {
+        let card = card.map_err(|error| self.environment.report(&error)).ok();
+        let previous = card.as_ref().and_then(|card| card.previous(now));
+        let previous = previous.and_then(|version| Some((version.number, version.destroy_at()?)));
+        let staged = card.as_ref().and_then(|card| Some(card.staged()?.number));
+        let (information, metadata) = card.map(|card| (card.current.information, card.metadata)).unzip();
+        ListedCredential {
+            id: row.id,
+            kind: row.kind,
+            namespace: row.namespace,
+            version: row.version,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            revision: row.revision,
+            staged,
+            previous: previous.map(|(number, until)| PreviousVersion { number, until }),
+            information,
+            metadata,
+            vend: row.vend,
+            expires_at: row.expires_at,
+            health: Health::at(now, row.expires_at, row.check),
+            last_activated_at: row.last_activated_at,
+        }
     }
 
     /// Counts a read for the audit log, outside of the request's path.

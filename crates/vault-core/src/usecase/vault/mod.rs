@@ -1,7 +1,5 @@
 //! The vault of an organization: save, list, show and delete credentials. These operations cannot decrypt their data.
 
-mod change;
-mod counted_sealer;
 mod delete;
 mod describe;
 mod find;
@@ -9,7 +7,6 @@ mod list;
 mod matches;
 mod promote;
 mod provider_trust;
-mod reading;
 mod replace;
 mod request_check;
 mod save;
@@ -17,13 +14,9 @@ mod show;
 mod uses;
 mod versions;
 
-pub use change::{ChangedVersion, CredentialRef};
-pub use counted_sealer::CountedSealer;
-pub(super) use counted_sealer::active;
-pub use describe::CredentialPatch;
 pub use find::{FoundKey, KEY_ID_END, KeyMatch, WantedKey};
 pub use list::{ListedCredential, PreviousVersion};
-pub use replace::CredentialReplacement;
+pub use replace::{CredentialRef, CredentialReplacement};
 pub use save::{IdempotencyKey, NewCredential};
 pub use versions::ListedVersion;
 
@@ -32,7 +25,7 @@ use crate::audit::Origin;
 use crate::credential::VersionLimits;
 use crate::federation::FederationIssuer;
 use crate::operation::Operations;
-use crate::port::{CardOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
+use crate::port::{KeyedDigester, StorageProbe};
 use std::sync::Arc;
 
 /// Default limit of credentials per organization. [`Vault::limit`] changes it.
@@ -43,8 +36,6 @@ pub const DEFAULT_CREDENTIAL_LIMIT: i64 = 1_000_000;
 pub struct Vault {
     environment: Environment,
     tally: Arc<AuditTally>,
-    sealer: Arc<CountedSealer>,
-    opener: Arc<dyn CardOpener>,
     operations: Operations,
     digester: Arc<dyn KeyedDigester>,
     probe: Option<Arc<dyn StorageProbe>>,
@@ -55,21 +46,11 @@ pub struct Vault {
 
 impl Vault {
     /// Creates the context on these ports.
-    pub fn new(
-        environment: Environment,
-        tally: Arc<AuditTally>,
-        keys: Arc<dyn KeyRepository>,
-        sealer: Arc<dyn Sealer>,
-        opener: Arc<dyn CardOpener>,
-        operations: Operations,
-    ) -> Self {
-        let sealer = Arc::new(CountedSealer::new(environment.clone(), sealer, keys));
+    pub fn new(environment: Environment, tally: Arc<AuditTally>, operations: Operations) -> Self {
         Self {
             environment,
             tally,
-            sealer,
-            opener,
-            digester: Arc::clone(&operations.digester),
+            digester: Arc::clone(&operations.ports.digester),
             operations,
             probe: None,
             limit: DEFAULT_CREDENTIAL_LIMIT,

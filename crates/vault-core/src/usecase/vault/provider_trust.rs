@@ -2,7 +2,7 @@
 
 use super::Vault;
 use crate::activation::VendRule;
-use crate::credential::{CredentialData, CredentialType};
+use crate::credential::{CredentialData, CredentialType, NO_SECRET_TO_ISSUE};
 use crate::error::{Error, Refusal};
 use crate::federation::TrustInstructions;
 use crate::field::{FieldCode, FieldError};
@@ -11,7 +11,6 @@ use crate::principal::Principal;
 use crate::role::Action;
 
 const OFF: &str = "this server has no federation issuer. Its operator must set --federation-issuer";
-const NO_SECRET: &str = "a keyless credential has no saved secret to issue. Omit vend";
 const NO_VERIFY: &str = "a keyless credential is checked after the save. Save it, set up its trust, then run \
                          `orgvault credential check ID`";
 
@@ -42,7 +41,7 @@ impl Vault {
         }
         let rules = [
             (self.federation.is_none(), "/type", OFF),
-            (vend == VendRule::Any, "/vend", NO_SECRET),
+            (vend == VendRule::Any, "/vend", NO_SECRET_TO_ISSUE),
             // The subject contains the credential's ID, and only the activation process can sign.
             (verify, "/verify", NO_VERIFY),
         ];
@@ -51,9 +50,4 @@ impl Vault {
             violated.map(|(_, pointer, detail)| FieldError::new(pointer, FieldCode::NotAllowed, detail)).collect();
         if violations.is_empty() { Ok(()) } else { Err(Error::Invalid(violations)) }
     }
-}
-
-/// Returns the refusal to issue the saved data of a keyless credential.
-pub(super) fn no_secret_to_issue() -> Error {
-    FieldError::new("/vend", FieldCode::NotAllowed, NO_SECRET).into()
 }

@@ -1,16 +1,32 @@
 //! Replacement of a credential's data. Its ID and namespace are unchanged, so jobs are not affected.
 
-use super::change::{Change, ChangedVersion, NewData, no_short_form};
-use super::{CredentialRef, IdempotencyKey, Vault};
-use crate::activation::{VendRule, allows_short};
-use crate::audit::AuditAction;
-use crate::credential::{Card, CredentialData, FindRequest, SecretBytes};
-use crate::error::{Error, Refusal};
-use crate::id::{OrganizationId, VersionId};
+use super::{IdempotencyKey, Vault};
+use crate::activation::VendRule;
+use crate::credential::{
+    ChangeCredential, ChangedVersion, CredentialData, CredentialEdit, FindRequest, NewData, SecretBytes,
+};
+use crate::error::Error;
+use crate::id::{CredentialId, OrganizationId, VersionId};
 use crate::port::Idempotency;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
+
+/// A credential as a client has read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CredentialRef {
+    /// ID of the credential.
+    pub id: CredentialId,
+    /// Revision that it must still have. `None` overwrites concurrent changes.
+    pub revision: Option<i64>,
+}
+
+impl From<CredentialId> for CredentialRef {
+    /// References the credential in any revision.
+    fn from(id: CredentialId) -> Self {
+        Self { id, revision: None }
+    }
+}
 
 /// New data for a credential. It must be complete, so that a secret is never combined with another destination.
 pub struct CredentialReplacement {
@@ -33,8 +49,8 @@ impl Vault {
     /// request with the same idempotency key returns the same number.
     ///
     /// # Errors
-    /// - [`Refusal::NotFound`]: the credential does not exist, or belongs to another organization.
-    /// - [`Refusal::Changed`], [`Refusal::TypeDiffers`] or [`Refusal::Contended`].
+    /// - [`Refusal::NotFound`](crate::Refusal::NotFound): the credential does not exist, or belongs to another organization.
+    /// - `Refusal::Changed` or `Refusal::TypeDiffers`.
     /// - Those of [`Vault::save`].
     pub async fn replace(
         &self,
@@ -43,9 +59,9 @@ impl Vault {
     ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
         self.check_keyless_save(request.data.kind(), VendRule::Short, request.verify)?;
-        let data = request.data.to_canonical_json();
-        let idempotency = self.idempotency_of_replace(principal, &request, &data);
-        if request.verify || idempotency.is_some() {
+        let json = request.data.to_canonical_json();
+        let idempotency = self.idempotency_of_replace(principal, &request, &json);
+        if request.verify {
             // A repeated request gets its original response, whatever has changed since.
             if let Some(number) = self.earlier_version(principal, organization, idempotency.clone()).await? {
                 return Ok(ChangedVersion { version: number, revision: None });
@@ -55,30 +71,27 @@ impl Vault {
             true => Some(self.verify(&request.data, self.environment.now()).await?),
             false => None,
         };
-        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let information = request.data.information(fingerprint);
-        let new = NewData { data, information, expires_at: request.data.expires_at(), check, idempotency };
-        let id = VersionId::from_uuid(self.environment.ids.random());
-        let limits = self.version_limits;
-        let decide = |card: &Card, now: Timestamp| {
-            if card.kind != request.data.kind() {
-                return Err(Refusal::TypeDiffers(card.kind).into());
-            }
-            if card.vend == VendRule::Short {
-                allows_short(&request.data).map_err(|reason| no_short_form(card.kind, reason))?;
-            }
-            let number = card.highest.saturating_add(1);
-            let version = new.version(number, id, now);
-            let mut after = match request.stage {
-                true => card.with_staged(version, limits, now),
-                false => card.replaced(version, limits, now),
-            };
-            after.metadata.set_expires_at(number, request.expires_at);
-            Ok((number, after))
+        let CredentialReplacement { credential, data, expires_at, stage, .. } = request;
+        let kind = data.kind();
+        let edit = match stage {
+            true => CredentialEdit::Stage { kind, expires_at },
+            false => CredentialEdit::Replace { kind, expires_at },
         };
-        let action = if request.stage { AuditAction::CredentialStaged } else { AuditAction::CredentialReplaced };
-        let change = Change { credential: request.credential, action, new: Some(&new) };
-        self.change(principal, organization, change, decide).await
+        let id = VersionId::from_uuid(self.environment.ids.random());
+        self.change(principal, credential, edit, Some(NewData { id, data, json, check, idempotency })).await
+    }
+
+    /// Changes a credential.
+    pub(super) async fn change(
+        &self,
+        principal: &Principal,
+        CredentialRef { id, revision }: CredentialRef,
+        edit: CredentialEdit,
+        new: Option<NewData>,
+    ) -> Result<ChangedVersion, Error> {
+        let organization = principal.member(Action::Save)?;
+        let change = ChangeCredential { organization, id, revision, edit, new, limits: self.version_limits };
+        self.operations.run(&self.environment, principal, change).await
     }
 
     /// Returns the number that an earlier request with the same idempotency key returned, or `None` if there was none.

@@ -1,30 +1,24 @@
 //! Saves of credentials in a namespace.
 
 use super::Vault;
-use super::change::{NewData, no_short_form};
-use super::counted_sealer::Sealed;
 use crate::activation::{VendRule, allows_short};
 use crate::credential::{
-    Card, CredentialData, Description, FindRequest, Labels, LastCheck, Metadata, NewVersion, SaveCredential,
-    SecretBytes,
+    CredentialData, Description, FindRequest, Labels, LastCheck, Metadata, NewData, SaveCredential, SecretBytes,
+    no_short_form,
 };
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
-use crate::id::{CredentialId, KeyId, OrganizationId, VersionId};
+use crate::id::{CredentialId, VersionId};
 use crate::namespace::Namespace;
-use crate::port::{CardContext, CredentialContext, Event, Idempotency, RetryReason, StoreError};
+use crate::port::Idempotency;
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
 use crate::usecase::activations::authenticates;
 
-/// Maximum number of attempts to seal a save if the organization's key is replaced concurrently.
-const SEAL_ATTEMPTS: usize = 3;
 /// Version of a new credential.
 const FIRST_VERSION: i64 = 1;
-/// Revision of a new credential.
-const FIRST_REVISION: i64 = 1;
 
 /// A client's ID for one request: 1 to 255 visible ASCII characters. Repeated requests with the same key have one
 /// effect and one response for 24 h.
@@ -99,8 +93,8 @@ impl Vault {
         let organization = principal.member(Action::Save)?;
         self.check_keyless_save(request.data.kind(), request.vend, request.verify)?;
         let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
-        let data = request.data.to_canonical_json();
-        let idempotency = self.idempotency_of_save(principal, &request, &data);
+        let json = request.data.to_canonical_json();
+        let idempotency = self.idempotency_of_save(principal, &request, &json);
         let mut check = None;
         if request.verify {
             // Skip the check for a repeated request, and authorize the session first, so that an ended session cannot
@@ -114,61 +108,11 @@ impl Vault {
         if request.vend == VendRule::Short {
             allows_short(&request.data).map_err(|reason| no_short_form(request.data.kind(), reason))?;
         }
-        let fingerprint = self.sealer.fingerprint(organization, &data).await?;
-        let new = NewData {
-            information: request.data.information(fingerprint),
-            data,
-            expires_at: request.data.expires_at(),
-            check,
-            idempotency,
-        };
-        let version = VersionId::from_uuid(self.environment.ids.random());
-        let card = Card {
-            kind: request.data.kind(),
-            namespace: request.namespace.clone(),
-            vend: request.vend,
-            highest: FIRST_VERSION,
-            current: new.version(FIRST_VERSION, version, self.environment.now()),
-            others: Vec::new(),
-            metadata: request.metadata(),
-        };
-        let context = CredentialContext { organization, credential: id, version: FIRST_VERSION, id: version };
-        let card_context = CardContext { organization, credential: id, revision: FIRST_REVISION };
-        for _ in 0..SEAL_ATTEMPTS {
-            let sealed = self.sealer.seal((card_context, &card), Some((context, &new.data))).await?;
-            let Sealed { key, card: sealed, data: Some(data) } = sealed else { break };
-            let operation = SaveCredential {
-                organization,
-                id,
-                kind: card.kind,
-                namespace: card.namespace.clone(),
-                vend: card.vend,
-                expires_at: card.expires_at(),
-                key,
-                card: sealed,
-                version: NewVersion {
-                    number: FIRST_VERSION,
-                    id: version,
-                    data,
-                    check: new.check,
-                    idempotency: new.idempotency.clone(),
-                },
-                labels: card.metadata.labels.digests(&*self.digester, organization),
-                limit: self.limit,
-            };
-            match self.operations.run(&self.environment, principal, operation).await {
-                Err(Error::Refused(Refusal::Contended)) => self.forget_key(organization, key),
-                saved => return saved,
-            }
-        }
-        let cause = "the organization's key kept being replaced during the request";
-        Err(StoreError::Unavailable(cause.into()).into())
-    }
-
-    /// Discards a key that was replaced between sealing and writing.
-    pub(super) fn forget_key(&self, organization: OrganizationId, key: KeyId) {
-        self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-        self.sealer.forget(organization, key);
+        let metadata = request.metadata();
+        let NewCredential { namespace, vend, data, .. } = request;
+        let new = NewData { id: VersionId::from_uuid(self.environment.ids.random()), data, json, check, idempotency };
+        let save = SaveCredential { organization, id, namespace, vend, metadata, new, limit: self.limit };
+        self.operations.run(&self.environment, principal, save).await
     }
 
     /// Checks with its storage whether `data` is accepted, and returns the result to store with the version.

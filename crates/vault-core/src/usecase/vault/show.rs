@@ -1,10 +1,9 @@
 //! Reads of one credential, in the same form as in lists.
 
-use super::reading::Reading;
 use super::{ListedCredential, Vault};
 use crate::audit::AuditAction;
-use crate::credential::{CredentialType, ShowCredential};
-use crate::error::{Error, Refusal};
+use crate::credential::{CredentialType, OpenedCredential, ShowCredential};
+use crate::error::Error;
 use crate::id::CredentialId;
 use crate::principal::Principal;
 use crate::role::Action;
@@ -13,36 +12,26 @@ impl Vault {
     /// Reads the information of one credential.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for a credential of another organization.
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
     pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
-        Reading::run(|reading| self.show_once(principal, id, reading)).await
-    }
-
-    async fn show_once(
-        &self,
-        principal: &Principal,
-        id: CredentialId,
-        reading: Reading,
-    ) -> Result<ListedCredential, Error> {
         let organization = principal.member(Action::List)?;
-        let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
-        let shown = self.open(organization, vec![row], reading).await?;
-        let shown = shown.into_iter().next().ok_or(Refusal::NotFound)?;
+        let opened = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
         self.count(principal, organization, AuditAction::CredentialShown);
-        Ok(shown)
+        Ok(self.listed(opened, self.environment.now()))
     }
 
-    /// Returns the type and revision of a credential, which a change requires. Decrypts nothing.
+    /// Returns the type and revision of a credential, which a change requires.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for a credential of another organization.
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
     pub async fn type_and_revision(
         &self,
         principal: &Principal,
         id: CredentialId,
     ) -> Result<(CredentialType, i64), Error> {
         let organization = principal.member(Action::Save)?;
-        let row = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
+        let OpenedCredential { row, .. } =
+            self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
         Ok((row.kind, row.revision))
     }
 }

@@ -1,9 +1,8 @@
 //! Lists of a credential's versions.
 
 use super::Vault;
-use super::reading::Reading;
 use crate::audit::AuditAction;
-use crate::credential::{Information, LastCheck, ListVersions, VersionState};
+use crate::credential::{Information, LastCheck, ListVersions, OpenedVersions, VersionState};
 use crate::error::Error;
 use crate::id::CredentialId;
 use crate::port::StoredCredential;
@@ -51,23 +50,17 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
     pub async fn versions(&self, principal: &Principal, id: CredentialId) -> Result<Vec<ListedVersion>, Error> {
-        Reading::run(|reading| self.versions_once(principal, id, reading)).await
-    }
-
-    async fn versions_once(
-        &self,
-        principal: &Principal,
-        id: CredentialId,
-        reading: Reading,
-    ) -> Result<Vec<ListedVersion>, Error> {
         let organization = principal.member(Action::List)?;
         let now = self.environment.now();
-        let stored = self.operations.run(&self.environment, principal, ListVersions(organization, id)).await?;
+        let listed = ListVersions(organization, id);
+        let OpenedVersions { rows: stored, card } = self.operations.run(&self.environment, principal, listed).await?;
         self.count(principal, organization, AuditAction::CredentialShown);
-        let card = match self.card(organization, &stored.current, reading).await {
-            Err(error) if reading == Reading::First && error.is_unknown_key() => return Err(error),
-            Err(Error::Seal(_)) => return Ok(vec![ListedVersion::damaged(&stored.current)]),
-            card => card?,
+        let card = match card {
+            Ok(card) => card,
+            Err(error) => {
+                self.environment.report(&error);
+                return Ok(vec![ListedVersion::damaged(&stored.current)]);
+            }
         };
         let check_of = |number| match stored.others.iter().find(|other| other.number == number) {
             Some(other) => other.check,

@@ -12,15 +12,12 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::future::{OptionFuture, try_join_all};
 use futures_util::try_join;
 use vault_core::check::CheckReason;
-use vault_core::credential::{ChangeCredential, CredentialUpdate};
+use vault_core::credential::CredentialUpdate;
 use vault_core::time::Timestamp;
 
 /// Writes a change of a credential.
-pub(crate) async fn write(
-    tx: &Tx<'_>,
-    CredentialUpdate { change, before, check, at }: CredentialUpdate<'_>,
-) -> Result<(), Failure> {
-    let ChangeCredential { organization, id, .. } = *change;
+pub(crate) async fn write(tx: &Tx<'_>, change: &CredentialUpdate<'_>) -> Result<(), Failure> {
+    let CredentialUpdate { organization, id, before, check, at, .. } = *change;
     let (of, key) = (organization.stored(), id.stored());
     let secrets = || secrets_of(of, key);
     // Deleting first makes room for the new version next to it: in the other order, SQLite splits a page and joins it again.
@@ -35,7 +32,7 @@ pub(crate) async fn write(
     let has_other_expiry = before.expires_at != change.expires_at;
     let has_other_version = before.version != change.current;
     let changed = (
-        credentials::revision.eq(change.revision.saturating_add(1)),
+        credentials::revision.eq(before.revision.saturating_add(1)),
         credentials::card.eq(change.card.as_bytes()),
         credentials::updated_at.eq(at.as_millis()),
         (before.vend != change.vend).then(|| credentials::vend.eq(change.vend.as_str())),

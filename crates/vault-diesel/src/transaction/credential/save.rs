@@ -8,20 +8,19 @@ use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use futures_util::future::try_join_all;
 use futures_util::try_join;
-use vault_core::credential::{EarlierRequest, SaveCredential};
+use vault_core::credential::{EarlierRequest, NewCredentialRow};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::Idempotency;
-use vault_core::time::Timestamp;
 
 /// Inserts a credential with its labels and idempotency key.
-pub(crate) async fn insert(tx: &Tx<'_>, save: &SaveCredential, at: Timestamp) -> Result<(), Failure> {
+pub(crate) async fn insert(tx: &Tx<'_>, save: &NewCredentialRow) -> Result<(), Failure> {
     let (organization, id, version) = (save.organization, save.id, &save.version);
-    let claim = version.idempotency.as_ref().map(|key| NewClaim::of(organization, (id, version.number), key, at));
+    let claim = version.idempotency.as_ref().map(|key| NewClaim::of(organization, (id, version.number), key, save.at));
     let labels = save.labels.iter().map(|label| NewLabel::of(organization, id, label));
     try_join!(
         try_join_all(claim.map(|claim| tx.insert_later(idempotency_keys::table, claim))),
-        tx.insert_later(credentials::table, NewCredential::of(save, at)),
+        tx.insert_later(credentials::table, NewCredential::of(save)),
         tx.insert_later(credential_secrets::table, NewSecret::of(organization, id, version)),
         try_join_all(labels.map(|label| tx.insert_later(credential_labels::table, label))),
     )?;

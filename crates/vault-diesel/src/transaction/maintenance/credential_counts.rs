@@ -3,15 +3,14 @@
 use super::super::Read;
 use crate::db::{Parts, Tx};
 use crate::failure::Failure;
-use crate::schema::organization_keys;
+use crate::schema::organizations;
 use crate::stored::StoredId as _;
+use diesel::QueryDsl as _;
 use diesel::sql_types::{BigInt, Text};
-use diesel::{ExpressionMethods as _, QueryDsl as _};
 use uuid::Uuid;
 use vault_core::credential_counts::{Checked, CountedCredentials, EXPIRY_BOUNDS};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{CountCredentials, CountedSlice};
-use vault_core::sealed::KeyState;
 
 /// The number of bounds before an expiry.
 const DIGITS: [&str; EXPIRY_BOUNDS] = ["0", "1", "2", "3", "4"];
@@ -63,16 +62,14 @@ impl Read for CountCredentials {
     }
 }
 
-/// The number of reserved uses of the most used active organization key, or 0 if there is none.
+/// The number of uses of the most used active organization key, or 0 if there is none.
 pub(crate) struct MostKeyUses;
 
 impl Read for MostKeyUses {
     type Outcome = i64;
 
     async fn read(&self, tx: &Tx<'_>) -> Result<i64, Failure> {
-        let most = organization_keys::table
-            .filter(organization_keys::state.eq(KeyState::Active.as_str()))
-            .select(diesel::dsl::max(organization_keys::uses));
+        let most = organizations::table.select(diesel::dsl::max(organizations::key_uses));
         let most: Option<i64> = tx.one(most).await?;
         Ok(most.unwrap_or(0))
     }

@@ -7,8 +7,8 @@ use crate::db::{Reply, Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::OF_INSTANCE;
 use crate::schema::{
-    account_notices, activations, attempt_classes, credential_counts, credential_secrets, credential_uses, entities,
-    global_lookups, hourly_counts, idempotency_keys, known_networks, sessions,
+    account_notices, activations, attempt_classes, credential_secrets, credential_uses, entities, global_lookups,
+    hourly_counts, idempotency_keys, known_networks, organizations, sessions,
 };
 use crate::stored::{AnyId, Id, StoredId as _};
 use diesel::result::QueryResult;
@@ -117,8 +117,8 @@ fn find_due<'t>(tx: &'t Tx<'_>, kind: Kind, until: i64) -> Reply<'t, Vec<(AnyId,
 
 async fn delete_invitations(tx: &Tx<'_>, until: i64, organization: &AnyId, ids: &[AnyId]) -> QueryResult<usize> {
     // Operations that accept or replace an invitation lock its organization.
-    let lock = credential_counts::table.filter(credential_counts::organization_id.eq(organization));
-    tx.first::<i64, _>(locked(lock.select(credential_counts::credentials), Update)).await?;
+    let lock = organizations::table.filter(organizations::id.eq(organization));
+    tx.first::<i64, _>(locked(lock.select(organizations::credentials), Update)).await?;
     let expired = || {
         entities::table
             .filter(entities::organization_id.eq(organization))

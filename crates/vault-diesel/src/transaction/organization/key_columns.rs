@@ -5,16 +5,12 @@
 //! rotation reads each once.
 
 use crate::db::Parts;
-use crate::schema::{
-    audit, audit_checkpoints, audit_delivery, entities, event_deliveries, idempotency_keys, organization_keys,
-    organizations, sessions,
-};
-use crate::stored::{Id, StoredId as _, columns_of};
+use crate::schema::{audit, audit_checkpoints, audit_delivery, entities, event_deliveries, idempotency_keys, sessions};
+use crate::stored::StoredId as _;
 use diesel::Column;
 use diesel::sql_types::{BigInt, Bool};
 use vault_core::id::KeyId;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::port::{InstancePart, InstanceRow, InstanceRowKey, StoredRowKey};
 use vault_core::time::Timestamp;
 use {KeyPurpose::*, Named::*};
 
@@ -41,9 +37,7 @@ struct KeyColumn {
 }
 
 /// All columns that name keys of the instance. Those of a table follow each other.
-const COLUMNS: [KeyColumn; 9] = [
-    of(Instance, "organizations", organizations::fingerprint_wrapped, InBlob),
-    of(Instance, "organization_keys", organization_keys::wrapped, InBlob),
+const COLUMNS: [KeyColumn; 7] = [
     of(Instance, "entities", entities::sealed, InBlob),
     of(Audit, "audit", audit::key_id, ById),
     of(Audit, "audit_checkpoints", audit_checkpoints::key_id, ById),
@@ -90,7 +84,7 @@ fn tables_of(term: &KeyringEntry) -> impl Iterator<Item = &'static [KeyColumn]> 
 }
 
 /// Counts the rows that need a key, one statement for each table.
-pub(super) fn counts(term: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigInt>> {
+pub(crate) fn counts(term: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigInt>> {
     tables_of(term).map(|columns| from(Parts::new("SELECT count(*)"), columns, term))
 }
 
@@ -100,64 +94,4 @@ pub(crate) fn is_needed(term: &KeyringEntry) -> Parts<'_, Bool> {
     Parts::new("SELECT ").each(tables_of(term), " OR ", |statement, columns| {
         from(statement.text("EXISTS (SELECT 1"), columns, term).text(")")
     })
-}
-
-/// The row of a part with a row key.
-pub(super) fn at(part: InstancePart, place: InstanceRowKey) -> Parts<'static, Bool> {
-    located(Parts::new(""), part, place)
-}
-
-fn located<ST>(statement: Parts<'_, ST>, part: InstancePart, (organization, id): InstanceRowKey) -> Parts<'_, ST> {
-    let [of, own] = part.protected().key;
-    let of_organization = statement.name(of).text(" = ").id(organization.stored());
-    of_organization.text(" AND ").name(own).text(" = ").id(KeyId::from_uuid(id).stored())
-}
-
-/// Reads the row keys of a part after one, in their order.
-pub(crate) fn places(part: InstancePart, after: &StoredRowKey) -> Parts<'static, (Id, Id)> {
-    let (place, (organization, id)) = (part.protected().key, columns_of(after));
-    let rows = Parts::new("SELECT ").names(place).text(" FROM ").name(part.table()).text(" WHERE (");
-    let rows = rows.names(place).text(") > (").id(organization).text(", ").id(id);
-    rows.text(") ORDER BY ").names(place)
-}
-
-/// Replaces what a rotation changes in a row, unless it was changed in the meantime. `None` if the rows are of different parts.
-pub(crate) fn replace<'a>(before: &'a InstanceRow, after: &'a InstanceRow) -> Option<Parts<'a, ()>> {
-    let part = before.part();
-    let statement = Parts::new("UPDATE ").name(part.table()).text(" SET ").each(rotated(after), ", ", equal);
-    let row = located(statement.text(" WHERE "), part, before.place()).text(" AND ");
-    (after.part() == part).then(|| row.each(rotated(before), " AND ", equal))
-}
-
-fn equal<'a>(statement: Parts<'a, ()>, (name, value): (&'static str, Value<'a>)) -> Parts<'a, ()> {
-    let statement = statement.name(name).text(" = ");
-    match value {
-        Value::Bytes(bytes) => statement.bytes(bytes),
-        Value::Key(key) => statement.id(key.stored()),
-    }
-}
-
-#[derive(Debug)]
-enum Value<'a> {
-    Bytes(&'a [u8]),
-    Key(KeyId),
-}
-
-const fn bytes<C: Column + Copy>(_: C, value: &[u8]) -> (&'static str, Value<'_>) {
-    (C::NAME, Value::Bytes(value))
-}
-
-const fn key<C: Column + Copy>(_: C, value: KeyId) -> (&'static str, Value<'static>) {
-    (C::NAME, Value::Key(value))
-}
-
-/// The columns of a row that a rotation changes.
-fn rotated(row: &InstanceRow) -> Vec<(&'static str, Value<'_>)> {
-    match row {
-        InstanceRow::Organization { keys, .. } => vec![
-            key(organizations::fingerprint_key_id, keys.fingerprint_key),
-            bytes(organizations::fingerprint_wrapped, keys.fingerprint_wrapped.as_bytes()),
-        ],
-        InstanceRow::OrganizationKey { wrapped, .. } => vec![bytes(organization_keys::wrapped, wrapped.as_bytes())],
-    }
 }

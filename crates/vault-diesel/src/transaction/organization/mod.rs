@@ -1,7 +1,5 @@
 //! Organizations, their keys, and the keys of the instance.
 
 pub(crate) mod erasure;
-pub(crate) mod instance_rotation;
 pub(crate) mod key_columns;
 pub(crate) mod keys;
-pub(crate) mod rotation;
