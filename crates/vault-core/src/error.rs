@@ -300,8 +300,7 @@ impl StoreError {
 }
 
 impl SealError {
-    /// Returns the action that the caller can take. [`SealError::NoKeys`] means that the organization was deleted
-    /// concurrently.
+    /// Returns the action that the caller can take.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Integrity { .. } | Self::UnknownKey { .. } => ErrorKind::Damaged,

@@ -98,7 +98,7 @@ impl Vault {
     /// The credential may have been deleted since.
     ///
     /// # Errors
-    /// [`Refusal::IdempotencyMismatch`] if the key was used for another request.
+    /// [`Refusal::IdempotencyMismatch`](crate::Refusal::IdempotencyMismatch) if the key was used for another request.
     pub async fn find_replacement(
         &self,
         principal: &Principal,
