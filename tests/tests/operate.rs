@@ -79,7 +79,6 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
     ("orgvault help settings", "prints help"),
     ("orgvault import", NAME),
     ("orgvault init", "runs in service.md"),
-    ("orgvault key rotate", NAME),
     ("orgvault login", "prompts: cli_credential.rs"),
     ("orgvault migrate --spread", "needs Citus: citus.rs"),
     ("orgvault migrate-to", NAME),
