@@ -55,6 +55,7 @@ pub mod hash_slots;
 pub mod hourly;
 pub mod id;
 pub mod identity;
+pub mod inspect;
 pub mod integration;
 pub mod invitation;
 pub mod json;

@@ -99,7 +99,7 @@ impl Deployment {
         };
         let rewrapper = Arc::new(keyring.instance_rewrapper());
         Process {
-            inspector: Inspector::new(environment.clone(), store.clone(), operations.clone(), Some(crypto.opener)),
+            inspector: Inspector::new(environment.clone(), operations.clone(), Some(crypto.opener)),
             accounts: Accounts::new(keyring.instance(), ports),
             integrations: Integrations::new(environment.clone(), operations.clone(), entropy),
             keys: Keys::new(environment.clone(), store.clone(), operations.clone(), rewrapper).batch(1),

@@ -69,7 +69,7 @@ impl OpenVault {
     /// Returns the integrity check, which finds stored rows that are damaged or were changed outside the service.
     pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
         let ports = &self.ports;
-        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), ports.operations.clone(), opener)
+        Inspector::new(ports.environment.clone(), ports.operations.clone(), opener)
     }
 }
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::audit::{
-    AuditEntry, DeliveryPosition, DeliveryState, RecordedRow, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
-    UnsealedEntry,
+    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
-use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::id::AuditId;
 use vault_core::operation::Work;
 use vault_core::port::*;
 use vault_core::sealed::InstanceRecord;
@@ -165,14 +164,6 @@ ports! {
         check(now: Timestamp) -> Option<i64>;
         count_credentials(query: CountCredentials) -> CountedSlice;
         most_key_uses() -> i64;
-    }
-    Inspection {
-        credential_places(after: Option<StoredRowKey>, limit: usize) -> Vec<StoredRowKey>;
-        whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        version_places(after: Option<StoredRowKey>, limit: usize) -> Vec<(StoredRowKey, bool)>;
-        recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
-        recorded_subjects(after: Option<RecordedSubject>, limit: usize) -> Vec<RecordedSubject>;
-        existing_rows(row: RecordedRow, places: Vec<RowKey>) -> Vec<RowKey>;
     }
     KeyRepository {
         instance() -> Option<InstanceRecord>;

@@ -65,6 +65,12 @@ pub enum Defect {
     RenewsNothing,
     /// Each credential may be issued in any form.
     IgnoresVendRules,
+    /// Integrity checks find no credentials.
+    HidesCredentials,
+    /// Integrity checks read the current version of a credential only.
+    InspectsLess,
+    /// Entries about one namespace are taken for those about another.
+    MixesNamespaces,
 }
 
 #[derive(Default)]

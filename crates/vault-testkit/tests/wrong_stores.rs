@@ -55,19 +55,6 @@ fn returns_true(method: &'static str) -> impl FnOnce(Wrong) -> Wrong {
 
 wrong_stores! {
     it_creates_two_instances: returns_true("create_instance") => key::instance_is_created_once;
-    it_hides_credentials_from_inspections: |store: Wrong| {
-        store.answering("credential_places", |answer: &mut Result<Vec<StoredRowKey>, StoreError>| *answer = Ok(Vec::new()))
-    } => inspection::every_credential_has_a_row_key;
-    it_inspects_the_current_version_alone: |store: Wrong| {
-        store.answering("whole_credential", |answer: &mut Result<Option<WholeCredential>, StoreError>| {
-            if let Ok(Some(whole)) = answer {
-                whole.data.retain(|taken| taken.version == whole.versions.current.version);
-            }
-        })
-    } => inspection::credential_is_read_completely;
-    it_takes_any_namespaces_entries: |store: Wrong| {
-        store.altered(|query: &mut RecordedStates| query.namespace = None)
-    } => inspection::newest_entries_of_a_row_are_first;
     it_adds_any_checkpoint: returns_true("add_checkpoint") => audit::mismatched_checkpoint_changes_nothing;
 }
 
@@ -97,5 +84,8 @@ fn defects_of_rows_are_found() {
         KeepsActivations in activation::activation_ends_once_in_parallel;
         RenewsNothing in issue_credentials::activation_is_renewable_until_expiry;
         IgnoresVendRules in issue_credentials::concurrently_added_vend_rule_applies;
+        HidesCredentials in inspection::every_credential_has_a_row_key;
+        InspectsLess in inspection::credential_is_read_completely;
+        MixesNamespaces in inspection::newest_entries_of_a_row_are_first;
     }
 }

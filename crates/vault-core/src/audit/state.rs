@@ -1,12 +1,13 @@
 //! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
 use super::{AuditChange, Subject};
+use crate::entity::EntityKey;
 use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use crate::namespace::Namespace;
 use uuid::Uuid;
 
 /// Kind of row of a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RecordedRow {
     /// Row of an account.
@@ -34,6 +35,14 @@ impl RecordedRow {
     /// Returns the name of the row in entries.
     pub fn as_str(self) -> &'static str {
         self.into()
+    }
+
+    /// Returns the name of its table.
+    pub const fn table(self) -> &'static str {
+        match self {
+            Self::Credential => "credentials",
+            _ => EntityKey::TABLE,
+        }
     }
 
     /// Returns the kinds of rows whose states entries about a subject record, and the ID of the rows. Namespaces are excluded:
@@ -167,7 +176,6 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::port::ProtectedTable;
     use proptest::prelude::*;
 
     fn state() -> impl Strategy<Value = RowState> {
@@ -186,8 +194,8 @@ mod tests {
 
         #[test]
         fn subject_of_a_row_leads_to_its_kind(id in any::<u128>().prop_map(Uuid::from_u128)) {
-            let recorded = ProtectedTable::ALL.into_iter().flat_map(|table| table.recorded);
-            for row in recorded.copied().filter(|row| *row != RecordedRow::Namespace) {
+            let all = <RecordedRow as strum::VariantArray>::VARIANTS.iter().copied();
+            for row in all.filter(|row| *row != RecordedRow::Namespace) {
                 let text = row.subject(id).text();
                 let (rows, found) = RecordedRow::of_subject(&text).unwrap();
                 prop_assert!(rows.contains(&row) && found == id);

@@ -1,7 +1,6 @@
 //! Operations: each is one transaction, in one file with its data and what it reads, decides and writes.
 
 mod cache;
-mod entities;
 mod key_uses;
 mod replace_instance;
 mod reseal;
@@ -9,9 +8,9 @@ mod run;
 mod unit;
 
 pub use cache::Cache;
-pub use entities::{ChangedNamespaces, EntityKeys, InspectEntity, InspectLookups, InspectedEntity};
 pub use key_uses::KeyUses;
 pub use replace_instance::{CountUnder, InstanceChange, ReplaceInstance, ReplacedInstance};
+pub(crate) use reseal::rewrapped;
 pub use reseal::{Reseal, Resealed};
 pub use run::{End, Operations, Ports, Work};
 pub use unit::Unit;

@@ -58,7 +58,7 @@ impl Operation for Reseal {
 }
 
 /// Opens a document, and wraps the keys in it with the active instance key.
-pub(super) fn rewrapped(sealer: &dyn EntitySealer, row: &EntityRow) -> Result<Zeroizing<Vec<u8>>, &'static str> {
+pub(crate) fn rewrapped(sealer: &dyn EntitySealer, row: &EntityRow) -> Result<Zeroizing<Vec<u8>>, &'static str> {
     let document = sealer.open(&row.key, row.version, &row.sealed)?;
     if row.key.kind != Kind::Organization {
         return Ok(document);

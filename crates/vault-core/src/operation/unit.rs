@@ -2,7 +2,7 @@
 
 use super::{Failure, Ports};
 use crate::account::Account;
-use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, SealedAuditRecord};
+use crate::audit::{Actor, Affected, AuditAction, AuditEntry, RecordedRow, RowState, SealedAuditRecord};
 use crate::credential::{Card, Fingerprint, SecretBytes};
 use crate::entity::{Entity, EntityKey, Index, Kind, Lookup, Opened};
 use crate::error::Refusal;
@@ -89,6 +89,11 @@ impl<'t> Unit<'t> {
             Some(active) if active != signed => Err(Failure::Overtaken),
             _ => Ok(()),
         }
+    }
+
+    /// Returns whether the MAC of an audit entry verifies.
+    pub(crate) fn is_genuine(&self, entry: &AuditEntry) -> bool {
+        entry.is_genuine(&*self.environment.audit)
     }
 
     /// Returns the principal that asks for the operation.

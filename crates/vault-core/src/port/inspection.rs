@@ -1,12 +1,11 @@
 //! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
-use super::{AuditLog, RowKey, StoreError, StoredVersions};
+use super::{Reply, RowKey, StoredVersions};
 use crate::activation::FetchedCredential;
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
-use async_trait::async_trait;
 
 /// A credential with all of its stored rows.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub struct WholeCredential {
 }
 
 /// Query for audit entries that contain the state of a row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedStates {
     /// Organization of the entries.
     pub organization: OrganizationId,
@@ -48,50 +47,23 @@ pub struct RecordedSubject {
 /// Row key as stored: the IDs of the organization and of the row. In a damaged row they may be malformed.
 pub type StoredRowKey = (String, String);
 
-/// Maximum number of row keys of [`Inspection::existing_rows`].
-pub const MAX_EXISTING: usize = 128;
+/// Rows as they are stored, for integrity checks: those of which some can be damaged.
+pub trait InspectionRows: Send + Sync {
+    /// Reads the ordered row keys of credentials, including those of disabled organizations.
+    fn credential_places(&self, after: Option<StoredRowKey>, limit: usize) -> Reply<'_, Vec<StoredRowKey>>;
 
-/// Port that reads rows by their keys.
-#[async_trait]
-pub trait Inspection: Send + Sync {
-    /// Returns the ordered row keys of credentials, including those of disabled organizations.
-    async fn credential_places(
-        &self,
-        after: Option<StoredRowKey>,
-        limit: usize,
-    ) -> Result<Vec<StoredRowKey>, StoreError>;
+    /// Reads a credential with all its rows. An error if one of them cannot be decoded, or is missing.
+    fn whole_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<WholeCredential>>;
 
-    /// Returns the credential with a row key, or [`StoreError::Integrity`] if one of its rows cannot be decoded or is
-    /// missing.
-    async fn whole_credential(
-        &self,
-        organization: OrganizationId,
-        id: CredentialId,
-    ) -> Result<Option<WholeCredential>, StoreError>;
+    /// Reads the ordered row keys of credentials that have versions, and whether each credential exists.
+    fn version_places(&self, after: Option<StoredRowKey>, limit: usize) -> Reply<'_, Vec<(StoredRowKey, bool)>>;
 
-    /// Returns the ordered row keys of credentials that have versions other than the current one, and whether each
-    /// credential exists.
-    async fn version_places(
-        &self,
-        after: Option<StoredRowKey>,
-        limit: usize,
-    ) -> Result<Vec<(StoredRowKey, bool)>, StoreError>;
+    /// Reads the newest entries that contain the state of a row, newest first.
+    fn recorded_entries(&self, query: &RecordedStates) -> Reply<'_, Vec<AuditEntry>>;
 
-    /// Returns the newest entries that contain the state of a row, newest first.
-    async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;
+    /// Reads the entries that contain the state of a row, ordered by subject and ID.
+    fn recorded_subjects(&self, after: Option<RecordedSubject>, limit: usize) -> Reply<'_, Vec<RecordedSubject>>;
 
-    /// Returns the entries that contain the state of a row, ordered by subject and ID.
-    async fn recorded_subjects(
-        &self,
-        after: Option<RecordedSubject>,
-        limit: usize,
-    ) -> Result<Vec<RecordedSubject>, StoreError>;
-
-    /// Returns the rows that exist, in any order. At most [`MAX_EXISTING`] row keys are passed, and none of a namespace.
-    async fn existing_rows(&self, row: RecordedRow, places: Vec<RowKey>) -> Result<Vec<RowKey>, StoreError>;
+    /// Returns whether a row exists. None of a namespace is asked for.
+    fn row_exists(&self, row: RecordedRow, key: RowKey) -> Reply<'_, bool>;
 }
-
-/// Ports that an integrity check requires of a store.
-pub trait InspectionStore: Inspection + AuditLog {}
-
-impl<S: Inspection + AuditLog + ?Sized> InspectionStore for S {}

@@ -1,6 +1,6 @@
 //! Ports that the rotation of keys requires.
 
-use super::{AuditTrail, Inspection, KeyRepository};
+use super::{AuditTrail, KeyRepository};
 use crate::id::{CredentialId, KeyId};
 use crate::sealed::{Blob, SealedData};
 
@@ -31,6 +31,6 @@ pub enum KeyDestruction {
 }
 
 /// Ports that the rotation of keys requires of a store.
-pub trait RotationStore: KeyRepository + Inspection + AuditTrail {}
+pub trait RotationStore: KeyRepository + AuditTrail {}
 
-impl<S> RotationStore for S where S: KeyRepository + Inspection + AuditTrail + ?Sized {}
+impl<S> RotationStore for S where S: KeyRepository + AuditTrail + ?Sized {}

@@ -4,8 +4,8 @@
 //! polled. SQLite and memory return a completed future.
 
 use super::{
-    AuditRange, Idempotency, InstanceRows, RecordedStates, SealedCredential, StoreError, StoredCredential,
-    StoredVersions,
+    AuditRange, Idempotency, InspectionRows, InstanceRows, RecordedStates, SealedCredential, StoreError,
+    StoredCredential, StoredVersions,
 };
 use crate::account::AccountLogins;
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
@@ -567,6 +567,7 @@ pub trait Rows:
     + DeliveryRows
     + EventRows
     + AuditRows
+    + InspectionRows
     + InstanceRows
 {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.

@@ -6,7 +6,6 @@ mod audit_reader;
 mod audit_tally;
 mod environment;
 pub mod federation;
-mod inspect;
 pub mod integrations;
 pub mod keys;
 mod notifier;
@@ -14,6 +13,7 @@ pub mod operator;
 pub mod receivers;
 pub mod vault;
 
+pub use crate::inspect::{InspectionRound, Inspector, RowFinding, Violation};
 pub use accounts::{
     AccountCommand, AccountPorts, AccountRef, Accounts, ChangedAccount, CreateAccountRequest, CreatedAccount,
     DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
@@ -23,7 +23,6 @@ pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
 pub use federation::Federation;
-pub use inspect::{InspectionRound, Inspector, RowFinding, Violation};
 pub use integrations::Integrations;
 pub use keys::{
     InstanceRotation, KeyOverview, Keys, LookUpMoves, OrganizationKeyOverview, OrganizationRotation,

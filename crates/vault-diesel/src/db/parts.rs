@@ -53,10 +53,6 @@ impl<'a, ST> Parts<'a, ST> {
         self.with(Part::Name(name))
     }
 
-    pub(crate) fn names(self, [first, second]: [&'static str; 2]) -> Self {
-        self.name(first).text(", ").name(second)
-    }
-
     pub(crate) fn id(self, id: impl Into<AnyId>) -> Self {
         self.with(Part::Id(id.into()))
     }

@@ -1,7 +1,6 @@
 //! The ports, for both databases. A method runs one transaction of [`crate::transaction`].
 
 mod audit;
-mod inspection;
 mod key;
 mod maintenance;
 mod schema_version;

@@ -7,7 +7,7 @@ use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
-    AuditLog, AuditTrail, EventSink, InspectionStore, KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
+    AuditLog, AuditTrail, EventSink, KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -20,8 +20,6 @@ pub struct StorePorts {
     pub audit: Arc<dyn AuditLog>,
     /// Reading the audit log.
     pub trail: Arc<dyn AuditTrail>,
-    /// Integrity checks, which read each row.
-    pub inspection: Arc<dyn InspectionStore>,
     /// Rotation of keys.
     pub rotation: Arc<dyn RotationStore>,
     /// Operations on rows.
@@ -137,7 +135,6 @@ impl StorePorts {
             keys: store.clone(),
             audit: store.clone(),
             trail: store.clone(),
-            inspection: store.clone(),
             rotation: store.clone(),
             rows: store.clone(),
             operator: store.clone(),

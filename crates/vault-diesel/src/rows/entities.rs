@@ -56,7 +56,7 @@ fn entities_of(organization: IdBytes, kind: &'static str) -> _ {
 }
 
 #[auto_type(no_type_alias)]
-fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
+pub(super) fn entity_of(organization: IdBytes, kind: &'static str, id: IdBytes) -> _ {
     entities::table
         .filter(entities::organization_id.eq(organization))
         .filter(entities::kind.eq(kind))

@@ -8,6 +8,7 @@ mod credentials;
 mod deliveries;
 mod entities;
 mod events;
+mod inspection;
 mod kept;
 mod logins;
 mod namespaces;

@@ -9,7 +9,6 @@
 pub(crate) mod audit;
 pub(crate) mod credential;
 pub(crate) mod hourly;
-pub(crate) mod inspection;
 pub(crate) mod lease;
 pub(crate) mod maintenance;
 pub(crate) mod organization;

@@ -9,9 +9,10 @@ use vault_core::audit::AuditAction;
 use vault_core::entity::{EntityKey, Index, Kind};
 use vault_core::error::Refusal;
 use vault_core::id::OrganizationId;
+use vault_core::inspect::{InspectedRow, ReadPage, RowFinding, Stage, Violation};
 use vault_core::namespace::{NamespaceState, SetFrozen};
-use vault_core::operation::{Access, EntityKeys, Failure, InspectEntity, InspectLookups, Operation, Unit};
-use vault_core::port::EntityRow;
+use vault_core::operation::{Access, Failure, Operation, Unit};
+use vault_core::port::{EntityRow, IdGenerator as _};
 use vault_core::principal::Principal;
 
 const OPERATOR: Principal = Principal::Operator;
@@ -31,6 +32,8 @@ enum Change {
     Move(Uuid, Uuid),
     /// The value of one namespace leads to another one.
     Lead(String, Uuid),
+    /// The row is removed.
+    Remove(Uuid),
     /// The operation writes, and records nothing.
     Forget(NamespaceState, Uuid),
 }
@@ -57,6 +60,9 @@ impl Operation for Tamper {
             }
             Change::Lead(name, id) => {
                 unit.rows().enter(key(*id), Index::FrozenNamespace, name).await?;
+            }
+            Change::Remove(id) => {
+                unit.rows().remove_entity(key(*id)).await?;
             }
             Change::Forget(state, id) => return unit.insert(self.organization, *id, state).await,
         }
@@ -125,8 +131,8 @@ pub async fn entity_that_was_put_back_is_not_signed_again(suite: &dyn ContractSt
     world.set_frozen("contract", false).await;
     let thawed = row(&world, "contract").await;
     tamper(&world, Change::PutBack(frozen.clone())).await;
-    let inspected = world.operate(&OPERATOR, InspectEntity(frozen.key)).await.unwrap().unwrap().unwrap();
-    assert_eq!(inspected.version, 1);
+    let findings = world.findings(InspectedRow::Entity(frozen.key)).await;
+    assert!(matches!(findings[..], [RowFinding { violation: Violation::NotAsRecorded { .. }, .. }]), "{findings:?}");
     assert!(is_damaged(world.operate(&OPERATOR, world.freeze("contract", false)).await));
     assert_eq!(row(&world, "contract").await, frozen);
     tamper(&world, Change::PutBack(thawed)).await;
@@ -143,7 +149,8 @@ pub async fn document_opens_only_in_its_row(suite: &dyn ContractStore) {
     let (one, other) = (row(&world, "one").await, row(&world, "other").await);
     tamper(&world, Change::Move(one.key.id, other.key.id)).await;
     assert!(is_damaged(world.operate(&OPERATOR, world.freeze("other", false)).await));
-    assert!(world.operate(&OPERATOR, InspectEntity(other.key)).await.unwrap().unwrap().is_err());
+    let findings = world.findings(InspectedRow::Entity(other.key)).await;
+    assert!(matches!(findings[..], [RowFinding { violation: Violation::Unreadable(_), .. }]), "{findings:?}");
     tamper(&world, Change::PutBack(EntityRow { version: 7, ..one.clone() })).await;
     assert!(is_damaged(world.operate(&OPERATOR, world.freeze("one", false)).await));
 }
@@ -153,17 +160,32 @@ pub async fn planted_lookup_leads_to_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     world.set_frozen("contract", true).await;
     let id = row(&world, "contract").await.key.id;
-    tamper(&world, Change::Lead("planted".to_owned(), id)).await;
+    let planted = world.ids.random().to_string();
+    tamper(&world, Change::Lead(planted.clone(), id)).await;
     let mut strays = Vec::new();
-    let mut after = None;
-    loop {
-        let step = world.operate(&OPERATOR, InspectLookups { global: false, after, limit: 2 }).await.unwrap();
-        let Some((last, _)) = step.last() else { break };
-        after = Some(last.clone());
-        let own = step.into_iter().filter(|(row, _)| row.organization == world.organization);
-        strays.extend(own.filter(|(_, is_listed)| !is_listed).map(|(row, _)| row.value));
+    let mut stage = Stage::Lookups(None);
+    while matches!(stage, Stage::Lookups(_)) {
+        let page = world.operate(&OPERATOR, ReadPage { stage, limit: 2 }).await.unwrap();
+        stage = page.next;
+        strays.extend(page.findings.into_iter().map(|finding| finding.id));
     }
-    assert_eq!(strays, ["planted"]);
+    assert_eq!(strays.iter().filter(|value| **value == planted).count(), 1);
+}
+
+/// A namespace whose state was removed is found by the entries about it, in any state.
+pub async fn removed_state_of_a_namespace_is_found(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    other.set_frozen("theirs", true).await;
+    for (name, frozen) in [("a", true), ("b", true), ("a", false)] {
+        world.set_frozen(name, frozen).await;
+    }
+    let (organization, id) = (world.organization, *world.organization.as_uuid());
+    let key = InspectedRow::Entity(EntityKey { organization, kind: Kind::Organization, id });
+    assert_eq!(world.findings(key.clone()).await, []);
+    tamper(&world, Change::Remove(row(&world, "a").await.key.id)).await;
+    let findings = world.findings(key).await;
+    let [RowFinding { id, violation: Violation::Deleted { .. }, .. }] = &findings[..] else { panic!("{findings:?}") };
+    assert_eq!(id, "a");
 }
 
 /// The keys of all entities are read page by page, once each.
@@ -173,15 +195,13 @@ pub async fn entities_are_read_in_the_order_of_their_keys(suite: &dyn ContractSt
         world.set_frozen(name, true).await;
         other.set_frozen(name, true).await;
     }
-    let mut keys: Vec<EntityKey> = Vec::new();
-    loop {
-        let after = keys.last().copied();
-        let page = world.operate(&OPERATOR, EntityKeys { after, limit: 2 }).await.unwrap();
-        if page.is_empty() {
-            break;
-        }
-        keys.extend(page);
-    }
+    let rows = world.rows_of(Stage::Entities(None), 2).await.into_iter();
+    let keys: Vec<EntityKey> = rows
+        .map(|row| match row {
+            InspectedRow::Entity(key) => key,
+            other => panic!("no entity: {other:?}"),
+        })
+        .collect();
     assert!(keys.windows(2).all(|pair| pair[0].order() < pair[1].order()));
     for organization in [world.organization, other.organization] {
         // Its own document, and the states of three namespaces.

@@ -1,41 +1,75 @@
-//! Cases of [`Inspection`](vault_core::port::Inspection). Other tests may write to the same database, so each case
-//! reads only the rows of its own organizations.
+//! Cases of the integrity check and its rows. Other tests may write to the same database, so each case reads only the rows
+//! of its own organizations.
 
 use super::ContractStore;
-use super::saving::label_digest;
-use super::tools::{namespace, paged};
+use super::tools::namespace;
 use super::world::World;
-use crate::crypto::FakeAuditSealer;
-use crate::crypto::PlainSealer;
-use std::collections::HashSet;
+use crate::crypto::{FakeAuditSealer, PlainSealer};
+use uuid::Uuid;
 use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};
-use vault_core::digest::Digest;
-use vault_core::id::{AuditId, CredentialId};
-use vault_core::operation::ChangedNamespaces;
+use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::inspect::{InspectRow, Inspected, InspectedRow, ReadPage, RowFinding, Stage, Violation};
+use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{
-    AuditSealer as _, IdGenerator as _, MAX_EXISTING, Opener as _, RecordedStates, RecordedSubject, StoredRowKey,
-};
+use vault_core::port::{AuditSealer as _, IdGenerator as _, RecordedStates, StoredRowKey};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
-/// Number of row keys per page.
+/// Number of rows per page.
 const PAGE: usize = 2;
 /// Number of entries per page.
 const LONG_PAGE: usize = 100;
 
+/// Reads the entries about a row.
+#[derive(Clone, Debug, PartialEq)]
+struct ReadEntries(RecordedStates);
+
+impl Operation for ReadEntries {
+    type Outcome = Vec<AuditEntry>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Vec<AuditEntry>, Failure> {
+        Ok(unit.rows().recorded_entries(&self.0).await?)
+    }
+}
+
 impl World<'_> {
-    /// Returns all row keys of this organization that `page` returns, page by page.
-    async fn places(&self, page: impl AsyncFn(Option<StoredRowKey>) -> Vec<StoredRowKey>) -> Vec<StoredRowKey> {
-        let mut places = paged(PAGE, async |last: Option<&StoredRowKey>| page(last.cloned()).await).await;
+    /// Returns the rows to be inspected from the start of a stage to its end, page by page.
+    pub(super) async fn rows_of(&self, mut stage: Stage, limit: usize) -> Vec<InspectedRow> {
+        let (kind, mut rows) = (std::mem::discriminant(&stage), Vec::new());
+        while std::mem::discriminant(&stage) == kind {
+            let page = self.operate(&Principal::Operator, ReadPage { stage, limit }).await.unwrap();
+            rows.extend(page.rows);
+            stage = page.next;
+        }
+        rows
+    }
+
+    pub(super) async fn inspect(&self, row: InspectedRow) -> Inspected {
+        self.operate(&Principal::Operator, InspectRow::new(row)).await.unwrap()
+    }
+
+    pub(super) async fn findings(&self, row: InspectedRow) -> Vec<RowFinding> {
+        self.inspect(row).await.findings
+    }
+
+    /// Returns the row keys of the credentials of this organization.
+    async fn credential_places(&self) -> Vec<StoredRowKey> {
+        let rows = self.rows_of(Stage::Credentials(None), PAGE).await.into_iter();
+        let mut places: Vec<_> = rows
+            .map(|row| match row {
+                InspectedRow::Credential(place) => place,
+                other => panic!("no credential: {other:?}"),
+            })
+            .collect();
         assert!(places.is_sorted_by(|one, next| one < next), "each once, in their order");
         let own = self.organization.to_string();
         places.retain(|(organization, _)| *organization == own);
         places
-    }
-
-    async fn credential_places(&self) -> Vec<StoredRowKey> {
-        self.places(async |after| self.store.credential_places(after, PAGE).await.unwrap()).await
     }
 
     /// Appends an entry with the state of a row after an action.
@@ -51,7 +85,8 @@ impl World<'_> {
 
     async fn recorded(&self, subject: Subject, row: RecordedRow, name: Option<&str>, limit: usize) -> Vec<AuditEntry> {
         let (organization, namespace) = (self.organization, name.map(namespace));
-        self.store.recorded_states(RecordedStates { organization, subject, row, namespace, limit }).await.unwrap()
+        let query = RecordedStates { organization, subject, row, namespace, limit };
+        self.operate(&Principal::Operator, ReadEntries(query)).await.unwrap()
     }
 }
 
@@ -70,49 +105,29 @@ pub async fn every_credential_has_a_row_key(suite: &dyn ContractStore) {
     assert_eq!(world.credential_places().await, expected);
 }
 
-/// A credential is returned with all its versions, sealed as they were stored, and the digests of its labels.
+/// A credential is inspected with all its versions and labels.
 pub async fn credential_is_read_completely(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let embedder = world.embedder();
     let id = world.saved_with_metadata(&embedder, &["a", "b"], None).await;
     let read = world.versions(&embedder, id).await;
-    let versions = world.changed(world.replacement(&embedder, &read)).await;
+    world.changed(world.replacement(&embedder, &read)).await;
 
-    let whole = world.store.whole_credential(world.organization, id).await.unwrap().unwrap();
-    assert_eq!(whole.versions, versions);
-    let (owner, sealer) = (world.read_organization().await.unwrap(), PlainSealer::new(world.ids.clone()));
-    let card = versions.current.open(&sealer, &owner).unwrap();
-    for (fetched, number) in whole.data.iter().zip([1, 2]) {
-        assert_eq!((&fetched.row, fetched.version), (&versions.current, number));
-        let context = fetched.row.data_context(owner.id, card.version(number).unwrap());
-        assert!(sealer.open(&owner.keys, context, &card.namespace, card.kind, &fetched.data).is_ok());
-    }
-    let labels: HashSet<_> = whole.labels.iter().map(Digest::as_bytes).collect();
-    let expected = ["a", "b"].map(|name| label_digest(owner.id, name));
-    assert_eq!((whole.data.len(), whole.labels.len(), labels), (2, 2, expected.iter().map(Digest::as_bytes).collect()));
+    let place = |organization: OrganizationId, id: CredentialId| {
+        InspectedRow::Credential((organization.to_string(), id.to_string()))
+    };
+    let inspected = world.inspect(place(world.organization, id)).await;
+    assert_eq!(inspected.findings, []);
+    let opener = PlainSealer::new(world.ids.clone());
+    let opened: Vec<_> = inspected.sealed.unwrap().open(&opener).collect();
+    assert!(opened.len() == 2 && opened.iter().all(Result::is_ok), "{opened:?}");
 
     let stranger = World::new(suite).await;
     let nonexistent = CredentialId::from_uuid(world.ids.random());
-    assert!(world.store.whole_credential(stranger.organization, id).await.unwrap().is_none());
-    assert!(world.store.whole_credential(world.organization, nonexistent).await.unwrap().is_none());
-}
-
-/// The namespaces of an organization that were ever frozen are read, in any state.
-pub async fn changed_namespaces_are_read_by_organization(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let changed = async |expected: &[&str]| {
-        let changed = ChangedNamespaces(world.organization);
-        let mut namespaces = world.operate(&Principal::Operator, changed).await.unwrap().unwrap();
-        namespaces.sort();
-        assert_eq!(namespaces, expected.iter().map(|name| namespace(name)).collect::<Vec<_>>());
-    };
-    other.set_frozen("theirs", true).await;
-    changed(&[]).await;
-    world.set_frozen("a", true).await;
-    world.set_frozen("b", true).await;
-    changed(&["a", "b"]).await;
-    world.set_frozen("a", false).await;
-    changed(&["a", "b"]).await;
+    for place in [place(stranger.organization, id), place(world.organization, nonexistent)] {
+        let inspected = world.inspect(place).await;
+        assert!(inspected.findings.is_empty() && inspected.sealed.is_none());
+    }
 }
 
 /// Entries about a row are returned newest first, without entries about another row, subject, namespace or
@@ -146,52 +161,44 @@ pub async fn newest_entries_of_a_row_are_first(suite: &dyn ContractStore) {
     }
 }
 
-/// Entries that contain states of rows are returned once each, ordered by subject and ID, with their organizations.
-pub async fn entries_with_states_are_returned_by_subject(suite: &dyn ContractStore) {
-    let (world, other) = (World::new(suite).await, World::new(suite).await);
-    let subjects = [0; 2].map(|_| Subject::Credential(CredentialId::from_uuid(world.ids.random())));
-    let row = RecordedRow::Credential;
-    let mut expected = Vec::new();
-    for (of, subject) in [(&world, 0), (&other, 1), (&world, 1), (&other, 0), (&world, 0)] {
-        let subject = subjects[subject];
-        let entry = of.record_state(subject, row, RowState::Revision(1), None).await;
-        expected.push(RecordedSubject { subject: subject.text(), entry, organization: of.organization.to_string() });
-    }
-    // An entry without states.
-    let record = AuditRecord { subject: subjects[0], ..world.audit(AuditAction::CredentialDescribed).record };
-    world.store.append(vec![FakeAuditSealer.seal(record)]).await.unwrap();
-    expected.sort();
-    let page =
-        async |last: Option<&RecordedSubject>| world.store.recorded_subjects(last.cloned(), LONG_PAGE).await.unwrap();
-    let mut found = paged(LONG_PAGE, page).await;
-    assert!(found.is_sorted_by(|one, next| one < next), "each once, in their order");
-    found.retain(|one| subjects.iter().any(|subject| subject.text() == one.subject));
-    assert_eq!(found, expected);
-}
-
-/// Of the row keys of a kind, those of existing rows are returned.
-pub async fn existing_rows_are_those_of_their_kind_and_place(suite: &dyn ContractStore) {
+/// Of the rows that entries name, those that do not exist are found: each in its organization and under its kind.
+pub async fn rows_that_do_not_exist_are_found(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let of = world.organization;
     let account = world.holder(Role::Editor).await.account.grant.account;
-    let (invitation, _) = world.invited(Role::Viewer).await;
+    world.invited(Role::Viewer).await;
+    world.integration().await;
+    super::receiver::added(&world, Some(of)).await;
     let credential = world.saved(&world.embedder()).await;
-    let integration = world.integration().await;
-    let receiver = super::receiver::added(&world, Some(of)).await.key.id;
-    let rows = [
-        (RecordedRow::Organization, of, *of.as_uuid()),
-        (RecordedRow::Account, of, *account.as_uuid()),
-        (RecordedRow::Invitation, of, *invitation.grant.account.as_uuid()),
-        (RecordedRow::Credential, of, *credential.as_uuid()),
-        (RecordedRow::Integration, of, *integration.stored.id.as_uuid()),
-        (RecordedRow::Receiver, of, *receiver.as_uuid()),
-    ];
-    let ids = rows.map(|(_, _, id)| id);
-    for (row, of, id) in rows {
-        let mut places: Vec<_> = ids.iter().map(|id| (of, *id)).collect();
-        places.push((other.organization, id));
-        places.extend(std::iter::repeat_with(|| (of, world.ids.random())).take(MAX_EXISTING - places.len()));
-        assert_eq!(world.store.existing_rows(row, places).await.unwrap(), [(of, id)], "{row:?}");
+    let deleted = Subject::Credential(CredentialId::from_uuid(world.ids.random()));
+    let state = RowState::Revision(1);
+    let mut entries = Vec::new();
+    for one in [&world, &other, &world] {
+        entries.push(one.record_state(deleted, RecordedRow::Credential, state, None).await);
     }
-    assert_eq!(world.store.existing_rows(RecordedRow::Issuer, vec![(of, ids[0])]).await.unwrap(), []);
+    // The credential of another organization.
+    other.record_state(Subject::Credential(credential), RecordedRow::Credential, state, None).await;
+
+    let mut found = Vec::new();
+    for row in world.rows_of(Stage::Recorded(None), LONG_PAGE).await {
+        let InspectedRow::Absent(row, (organization, id)) = row else { panic!("it exists: {row:?}") };
+        if [of, other.organization].contains(&organization) {
+            found.push((row, organization, id));
+        }
+    }
+    let id = |subject: Subject| Uuid::parse_str(subject.text().split_once(':').unwrap().1).unwrap();
+    let mut expected = vec![
+        (RecordedRow::Credential, of, id(deleted)),
+        (RecordedRow::Credential, other.organization, id(deleted)),
+        (RecordedRow::Credential, other.organization, *credential.as_uuid()),
+        // Entries about accounts also name their invitations.
+        (RecordedRow::Invitation, of, *account.as_uuid()),
+    ];
+    expected.sort_by_key(|(row, organization, id)| (row.as_str(), *organization, *id));
+    found.sort_by_key(|(row, organization, id)| (row.as_str(), *organization, *id));
+    found.dedup();
+    found.retain(|(row, _, id)| *row != RecordedRow::Account || id == account.as_uuid());
+    assert_eq!(found, expected);
+    let findings = world.findings(InspectedRow::Absent(RecordedRow::Credential, (of, id(deleted)))).await;
+    assert_eq!(findings[0].violation, Violation::Deleted { entry: entries.pop().unwrap() });
 }

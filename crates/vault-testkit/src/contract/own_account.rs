@@ -13,10 +13,10 @@ use vault_core::audit::AuditAction;
 use vault_core::entity::DocumentSecret;
 use vault_core::entity::{EntityKey, Kind};
 use vault_core::id::SecretsId;
+use vault_core::inspect::{InspectedRow, Stage};
 use vault_core::lockout::WRONG_PASSCODES;
 use vault_core::login::{AttemptOutcome, OwnChange, Reservation, ReservedAccount};
 use vault_core::notice::NoticeCode;
-use vault_core::operation::InspectEntity;
 use vault_core::passcode::{CONFIRMATIONS, PENDING_SECONDS, PasscodeProof, TimeStep};
 use vault_core::port::LoginRefusal;
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
@@ -83,9 +83,12 @@ pub async fn owner_sets_concerns_aside(suite: &dyn ContractStore) {
     assert_eq!(world.audit_length().await, entries);
 
     let row = EntityKey { organization: world.organization, kind: Kind::SetAside, id: *session.account.as_uuid() };
-    assert!(world.operate(&Principal::Operator, InspectEntity(row)).await.unwrap().is_some_and(|row| row.is_ok()));
+    let row = InspectedRow::Entity(row);
+    let exists = async || world.rows_of(Stage::Entities(None), 500).await.contains(&row);
+    assert!(exists().await);
+    assert_eq!(world.findings(row.clone()).await, []);
     world.change(&holder, AccountChange::Delete).await;
-    assert_eq!(world.operate(&Principal::Operator, InspectEntity(row)).await.unwrap(), None);
+    assert!(!exists().await);
 }
 
 /// A session that is no longer valid sees nothing of its account and confirms nothing.

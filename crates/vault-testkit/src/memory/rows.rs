@@ -648,10 +648,7 @@ impl AuditRows for MemoryRows<'_> {
     }
 
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {
-        let mut entries: Vec<_> = self.trail.iter().map(SealedAuditRecord::to_entry).collect();
-        entries.sort_by(|one, other| one.id.cmp(&other.id));
-        let entries = super::inspection::matching(entries, query);
-        done(entries.iter().filter_map(|entry| entry.left(query.row)).collect())
+        done(self.entries_about(query).iter().filter_map(|entry| entry.left(query.row)).collect())
     }
 
     fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {

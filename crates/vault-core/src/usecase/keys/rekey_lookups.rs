@@ -8,14 +8,15 @@
 use super::Keys;
 use crate::credential::RelabelCredential;
 use crate::error::{Error, Refusal};
-use crate::port::{StoreError, StoredRowKey};
+use crate::inspect::{InspectedRow, ReadPage, Stage as Rows};
+use crate::port::StoreError;
 use crate::principal::Principal;
 use crate::receiver::{EventLease, EventPosition, RecordEvents};
 use std::sync::Arc;
 
 /// Position of the process.
 enum Stage {
-    Credentials(Option<StoredRowKey>),
+    Credentials(Rows),
     Position,
     End,
 }
@@ -32,7 +33,7 @@ impl Keys {
     /// Starts rekeying rows with the current lookup key. Call it after the previous keys are
     /// [drained](crate::keyring::KeyringEntry::is_drained).
     pub fn rekey_lookups(&self) -> LookUpMoves {
-        LookUpMoves { keys: self.clone(), stage: Stage::Credentials(None), rows: 0, moved: 0 }
+        LookUpMoves { keys: self.clone(), stage: Stage::Credentials(Rows::Credentials(None)), rows: 0, moved: 0 }
     }
 }
 
@@ -56,10 +57,10 @@ impl LookUpMoves {
         let (keys, limit) = (self.keys.clone(), self.keys.batch);
         match &self.stage {
             Stage::Credentials(after) => {
-                let places = keys.store.credential_places(after.clone(), limit).await?;
-                self.move_credentials(&places).await?;
-                self.stage =
-                    places.into_iter().next_back().map_or(Stage::Position, |last| Stage::Credentials(Some(last)));
+                let page = ReadPage { stage: after.clone(), limit };
+                let page = keys.operations.run(&keys.environment, &Principal::Operator, page).await?;
+                self.move_credentials(&page.rows).await?;
+                self.stage = if page.rows.is_empty() { Stage::Position } else { Stage::Credentials(page.next) };
             }
             Stage::Position => {
                 self.move_position().await?;
@@ -74,9 +75,10 @@ impl LookUpMoves {
         self.moved = self.moved.saturating_add(u64::try_from(moved).unwrap_or(u64::MAX));
     }
 
-    async fn move_credentials(&mut self, places: &[StoredRowKey]) -> Result<(), Error> {
+    async fn move_credentials(&mut self, rows: &[InspectedRow]) -> Result<(), Error> {
         let Keys { operations, environment, .. } = self.keys.clone();
-        for (organization, id) in places {
+        for row in rows {
+            let InspectedRow::Credential((organization, id)) = row else { continue };
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse()) else { continue };
             let moved = operations.run(&environment, &Principal::Operator, RelabelCredential(organization, id)).await;

@@ -121,7 +121,6 @@ impl Read for FindEntries {
     }
 }
 
-/// The newest entries that contain the state of a row, newest first.
 /// The entries about a subject that contain the state of a row, newest first.
 #[auto_type]
 fn about(subject: String, organization: IdBytes, row: String) -> _ {
@@ -138,17 +137,14 @@ fn about_row(query: &RecordedStates) -> about {
     about(query.subject.text(), query.organization.stored(), format!("%{} %", query.row.as_str()))
 }
 
-impl Read for RecordedStates {
-    type Outcome = Vec<AuditEntry>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
-        let entries = about_row(self).select(EntryRow::as_select());
-        let rows = match &self.namespace {
-            None => tx.page(entries, self.limit).await?,
-            Some(namespace) => tx.page(entries.filter(audit::namespace.eq(namespace.as_str())), self.limit).await?,
-        };
-        Ok(rows.into_iter().map(AuditEntry::from).collect())
-    }
+/// Reads the newest entries that contain the state of a row, newest first.
+pub(crate) async fn recorded(tx: &Tx<'_>, query: &RecordedStates) -> Result<Vec<AuditEntry>, Failure> {
+    let entries = about_row(query).select(EntryRow::as_select());
+    let rows = match &query.namespace {
+        None => tx.page(entries, query.limit).await?,
+        Some(namespace) => tx.page(entries.filter(audit::namespace.eq(namespace.as_str())), query.limit).await?,
+    };
+    Ok(rows.into_iter().map(AuditEntry::from).collect())
 }
 
 /// Reads the states alone.
@@ -161,34 +157,29 @@ pub(crate) async fn states(tx: &Tx<'_>, query: &RecordedStates) -> Result<Vec<Ro
     Ok(rows.iter().flatten().filter_map(|text| RowState::of(query.row, text)).collect())
 }
 
-/// The entries that contain the state of a row, ordered by subject and ID.
-pub(crate) struct RecordedSubjects {
-    pub(crate) after: Option<RecordedSubject>,
-    pub(crate) limit: usize,
-}
-
-impl Read for RecordedSubjects {
-    type Outcome = Vec<RecordedSubject>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<RecordedSubject>, Failure> {
-        let (subject, entry) = match &self.after {
-            Some(after) => (after.subject.as_str(), tx.next_id(AnyId::from_text(&after.entry))),
-            None => ("", AnyId::default()),
-        };
-        let entries = audit::table
-            .filter(audit::changed_rows.is_not_null())
-            .filter(audit::subject.ge(subject))
-            .filter(audit::subject.gt(subject).or(audit::id.ge(entry)))
-            .order((audit::subject, audit::id))
-            .select((audit::subject, audit::id, audit::organization_id));
-        let rows: Vec<(String, AnyId, AnyId)> = tx.page(entries, self.limit).await?;
-        let named = |(subject, entry, organization): (_, AnyId, AnyId)| RecordedSubject {
-            subject,
-            entry: entry.to_string(),
-            organization: organization.to_string(),
-        };
-        Ok(rows.into_iter().map(named).collect())
-    }
+/// Reads the entries that contain the state of a row, ordered by subject and ID.
+pub(crate) async fn recorded_subjects(
+    tx: &Tx<'_>,
+    after: Option<RecordedSubject>,
+    limit: usize,
+) -> Result<Vec<RecordedSubject>, Failure> {
+    let (subject, entry) = match &after {
+        Some(after) => (after.subject.as_str(), tx.next_id(AnyId::from_text(&after.entry))),
+        None => ("", AnyId::default()),
+    };
+    let entries = audit::table
+        .filter(audit::changed_rows.is_not_null())
+        .filter(audit::subject.ge(subject))
+        .filter(audit::subject.gt(subject).or(audit::id.ge(entry)))
+        .order((audit::subject, audit::id))
+        .select((audit::subject, audit::id, audit::organization_id));
+    let rows: Vec<(String, AnyId, AnyId)> = tx.page(entries, limit).await?;
+    let named = |(subject, entry, organization): (_, AnyId, AnyId)| RecordedSubject {
+        subject,
+        entry: entry.to_string(),
+        organization: organization.to_string(),
+    };
+    Ok(rows.into_iter().map(named).collect())
 }
 
 /// Entries that no checkpoint contains.
