@@ -1,9 +1,11 @@
 //! The audit log: who did what, when and to which object. Entries have a fixed list of fields, none of which can
 //! contain a secret.
 
+mod append;
 mod awaited;
 mod change;
 mod checkpoint;
+mod checkpoints;
 mod delivery;
 mod entry;
 mod list;
@@ -11,12 +13,14 @@ mod origin;
 mod state;
 mod verification;
 
+pub use append::{AppendEntries, RecordEntry};
 pub use awaited::AwaitedEntries;
 pub use change::{AuditChange, ChangedField};
 pub use checkpoint::{
     CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
-pub use delivery::{DeliveryBreach, DeliveryPosition, DeliveryState};
+pub use checkpoints::{AddCheckpoint, CutAudit, FindEntries, ReadCheckpoints, UnsealedEntries};
+pub use delivery::{DeliveryBreach, DeliveryLease, DeliveryPosition, DeliveryState, ReadDelivery, RecordDelivered};
 pub use entry::{AuditEntry, AuditedCredential};
 pub use list::ListEntries;
 pub use origin::Origin;

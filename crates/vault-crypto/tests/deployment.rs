@@ -82,15 +82,14 @@ impl Deployment {
         keyring.renewing(self.root.clone(), store.clone());
         let environment = self.environment(&keyring);
         let digester = Arc::new(keyring.digester(environment.clock.clone()));
-        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
         let (crypto, documents) = (keyring.credentials(), Arc::new(keyring.entity_sealer()));
         let operations = Operations::new(store.clone(), documents, crypto.sealer, digester.clone());
+        let tally = Arc::new(AuditTally::new(environment.clone(), operations.clone()));
         let ports = AccountPorts {
             environment: environment.clone(),
             tally: tally.clone(),
             operations: operations.clone(),
-            log: store.clone(),
             hasher: Arc::new(hasher),
             passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(0)),

@@ -9,12 +9,12 @@ use support::sqlite::Scratch;
 use support::world::World;
 use uuid::Uuid;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
-use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
+use vault_core::audit::{Actor, AppendEntries, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::DeleteOrganization;
-use vault_core::port::{AuditLog, Expired, Maintenance, RowStore, StoreError};
+use vault_core::port::{Expired, Maintenance, RowStore, StoreError};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -51,10 +51,7 @@ const COLUMNS: &str = "coalesce(namespace, '-') || ' ' || coalesce(purpose, '-')
      coalesce(network, '-') || ' ' || replace(coalesce(credentials, '-'), chr(10), '/')";
 
 /// Appends entries with and without a note. Returns the query that reads their later columns, and its expected result.
-async fn append_notes<S>(store: &S, world: &World) -> (String, Vec<String>)
-where
-    S: AuditLog,
-{
+async fn append_notes<S: RowStore + 'static>(store: &Arc<S>, world: &World) -> (String, Vec<String>) {
     let id = IntegrationId::from_bytes(support::world::bytes(world.next()));
     let namespace = Namespace::parse("Team/production", "").unwrap();
     let purpose = Purpose::parse("Größe “Ωmega” % ' nightly", "").unwrap();
@@ -79,7 +76,7 @@ where
         entry.record.note = note;
         entry
     });
-    store.append(entries.into()).await.unwrap();
+    world.operate(store, &Principal::Operator, AppendEntries(entries.into())).await.unwrap();
     let sql = format!(
         "SELECT CASE WHEN integration_id = '{id}' THEN 'own ' ELSE '- ' END || {COLUMNS} FROM audit WHERE organization_id = '{}' AND action = 'namespace.checked' ORDER BY id",
         world.organization
@@ -98,7 +95,7 @@ where
 async fn audit_log_names_issued_credentials_on_sqlite() {
     let (scratch, store) = on_sqlite().await;
     let world = World::make(&store, NUMBERS).await;
-    let (sql, expected) = append_notes(&*store, &world).await;
+    let (sql, expected) = append_notes(&store, &world).await;
     assert_eq!(column(&scratch, &with_blobs(&sql.replace("chr(", "char("))), expected);
 }
 
@@ -106,7 +103,7 @@ async fn audit_log_names_issued_credentials_on_sqlite() {
 async fn audit_log_names_issued_credentials_on_postgres() {
     let store = store(database()).await;
     let world = World::make(&store, NUMBERS).await;
-    let (sql, expected) = append_notes(&*store, &world).await;
+    let (sql, expected) = append_notes(&store, &world).await;
     assert_eq!(query(database(), &sql).lines().collect::<Vec<_>>(), expected);
 }
 

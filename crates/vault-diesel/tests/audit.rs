@@ -9,11 +9,11 @@ use support::NOW;
 use support::sqlite::Scratch;
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointRef, DeliveryPosition, DeliveryState, SealedCheckpoint,
-    Subject,
+    Actor, AppendEntries, AuditAction, AuditFinding, Checkpoint, CheckpointRef, CutAudit, DeliveryLease,
+    DeliveryPosition, DeliveryState, ReadCheckpoints, ReadDelivery, RecordDelivered, SealedCheckpoint, Subject,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator};
+use vault_core::port::IdGenerator;
 use vault_core::time::Timestamp;
 use vault_core::usecase::Operator;
 use vault_diesel::SqliteStore;
@@ -47,7 +47,7 @@ impl Setting {
         let record = |_| environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
         let records: Vec<_> = (0..count).map(record).collect();
         let ids = records.iter().map(|sealed| sealed.record.id).collect();
-        self.fake.store.append(records).await.unwrap();
+        self.fake.operate(AppendEntries(records)).await.unwrap();
         ids
     }
 
@@ -125,12 +125,12 @@ async fn entries_with_foreign_ids_are_found() {
 /// The oldest entries are removed in one transaction, and only one process delivers at a time.
 async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
     let fake = FakeVault::on(store);
-    let (operator, FakeVault { store, clock, environment, .. }) = (fake.operator(), fake);
+    let (operator, FakeVault { clock, environment, .. }) = (fake.operator(), &fake);
     let write = async |count: usize| {
         let record = |_| {
             environment.record(environment.now(), None, Actor::System, AuditAction::CredentialShown, Subject::Vault)
         };
-        store.append((0..count).map(record).collect()).await.unwrap();
+        fake.operate(AppendEntries((0..count).map(record).collect())).await.unwrap();
         operator.seal_audit(1_000).await.unwrap();
         clock.advance_seconds(1);
     };
@@ -154,7 +154,8 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
     assert_eq!(verify().await, (3, 5, 9));
 
     // A start that does not match the checkpoints changes nothing.
-    let [start, next]: [_; 2] = store.checkpoints(0, 2).await.unwrap().try_into().unwrap();
+    let [start, next]: [_; 2] =
+        fake.operate(ReadCheckpoints::After { number: 0, limit: 2 }).await.unwrap().try_into().unwrap();
     let (start, next) = (start.sealed.unwrap(), next.sealed.unwrap());
     let entry =
         || environment.record(environment.now(), None, Actor::System, AuditAction::AuditTruncated, Subject::Audit);
@@ -164,7 +165,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
         (3, &SealedCheckpoint { checkpoint: Checkpoint { number: 4, ..start.checkpoint.clone() }, ..start.clone() }),
     ] {
         let cut = CutAudit { first, entries: entries.clone(), start: start.clone(), audit: entry() };
-        assert!(!store.cut_audit(cut).await.unwrap());
+        assert!(!fake.operate(cut).await.unwrap());
     }
     assert_eq!(verify().await, (3, 5, 9));
 
@@ -172,18 +173,19 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
     let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
         let first = position(0);
-        store.acquire_delivery_lease(Delivery { holder, now, until: now.plus_seconds(60), first }).await.unwrap()
+        fake.operate(DeliveryLease { holder, now, until: now.plus_seconds(60), first }).await.unwrap()
     };
-    assert_eq!(store.delivery().await.unwrap(), None);
+    let note = async |holder, from, to| fake.operate(RecordDelivered { holder, from, to: position(to) }).await.unwrap();
+    assert_eq!(fake.operate(ReadDelivery).await.unwrap(), None);
     assert_eq!(take(one, now).await, Some(position(0)));
     assert_eq!(take(other, now.plus_seconds(59)).await, None);
-    assert!(!store.note_delivered(other, 0, position(6)).await.unwrap());
-    assert!(!store.note_delivered(one, 4, position(6)).await.unwrap());
-    assert!(store.note_delivered(one, 0, position(6)).await.unwrap());
+    assert!(!note(other, 0, 6).await);
+    assert!(!note(one, 4, 6).await);
+    assert!(note(one, 0, 6).await);
     let (position_now, until) = (position(6), Some(now.plus_seconds(60)));
-    assert_eq!(store.delivery().await.unwrap(), Some(DeliveryState { position: position_now, until }));
+    assert_eq!(fake.operate(ReadDelivery).await.unwrap(), Some(DeliveryState { position: position_now, until }));
     assert_eq!(take(other, now.plus_seconds(60)).await, Some(position(6)));
-    assert!(!store.note_delivered(one, 6, position(7)).await.unwrap());
+    assert!(!note(one, 6, 7).await);
     assert_eq!(
         take(one, now.plus_seconds(59)).await,
         Some(position(6)),

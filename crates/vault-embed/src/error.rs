@@ -240,7 +240,7 @@ pub enum Error {
     },
     /// The action was not recorded in the audit log, so it was not performed.
     #[error("the action was not recorded in the audit log")]
-    Unrecorded(#[source] StoreError),
+    Unrecorded(#[source] vault_core::Error),
     /// The database could not be copied, or the copy is damaged.
     #[error(transparent)]
     Copy(CopyError),

@@ -8,7 +8,7 @@ use crate::root_key::RootKey;
 use crate::vault::OpenVault;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::AuditAction;
 use vault_diesel::{CopiedTable, MigrateError, PostgresSettings, Progress, Store, Transfer};
 
 /// Maximum length of a database name in a mark, in bytes.
@@ -44,10 +44,7 @@ pub async fn migrate_to(
     let transfer = Transfer::prepare(&PostgresSettings::new(url.clone()), &vault.instance.to_string()).await?;
     // Append it before the rows are read, so that the entry is among them. An earlier complete copy already has it.
     if !transfer.is_complete() {
-        let environment = &vault.ports.environment;
-        let (actor, action) = (Actor::Operator, AuditAction::DatabaseCopied);
-        let record = environment.record(environment.now(), None, actor, action, Subject::Instance);
-        vault.ports.store.audit.append(vec![record]).await.map_err(Error::Unrecorded)?;
+        vault.record(AuditAction::DatabaseCopied).await.map_err(Error::Unrecorded)?;
     }
     let mut transferred = transfer.run(store, rehearsal, progress).await?;
     let tables = std::mem::take(&mut transferred.tables);

@@ -221,7 +221,7 @@ impl Opening {
         let epoch = opened.store.ports().operator.restore_epoch().await?;
         let pool = HashingPool::new().map_err(Error::Hashing)?;
         let (ports, opener) = run.platform.ports(&keyring, &opened.store, &pool, epoch)?;
-        let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.store.audit.clone()));
+        let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.operations.clone()));
         let mut vault = OpenVault {
             instance: keyring.instance(),
             root_key: root.id(),
@@ -262,7 +262,6 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
         environment: ports.environment.clone(),
         tally: Arc::clone(tally),
         operations: ports.operations.clone(),
-        log: ports.store.audit.clone(),
         hasher: ports.hasher.clone(),
         passcodes: ports.passcodes.clone(),
         tokens: ports.tokens.clone(),

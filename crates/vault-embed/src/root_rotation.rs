@@ -166,7 +166,7 @@ impl RootRotation {
     ///
     /// # Errors
     /// The counts could not be recorded.
-    pub async fn close(self) -> Result<(), StoreError> {
+    pub async fn close(self) -> Result<(), vault_core::Error> {
         self.vault.close().await
     }
 

@@ -7,9 +7,11 @@ use std::fmt;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, RecordEntry, Subject};
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::operation::Operations;
 use vault_core::port::{Entropy, InstanceRewrapper, PasscodeVerifier, PasswordHasher, StoreError, TokenIssuer};
+use vault_core::principal::Principal;
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
 use vault_diesel::{
@@ -212,7 +214,7 @@ impl OpenVault {
     ///
     /// # Errors
     /// The counts could not be recorded. The database is closed anyway.
-    pub async fn close(&self) -> Result<(), StoreError> {
+    pub async fn close(&self) -> Result<(), vault_core::Error> {
         if let Some(maintenance) = &self.maintenance {
             maintenance.end().await;
         }
@@ -228,6 +230,15 @@ impl OpenVault {
         }
         self.adapter.close().await;
         recorded
+    }
+}
+
+impl OpenVault {
+    /// Records an action of the operator on the whole instance, before it is executed outside of the store.
+    pub(crate) async fn record(&self, action: AuditAction) -> Result<(), vault_core::Error> {
+        let environment = &self.ports.environment;
+        let entry = environment.record(environment.now(), None, Actor::Operator, action, Subject::Instance);
+        self.ports.operations.run(environment, &Principal::Operator, RecordEntry(entry)).await
     }
 }
 

@@ -51,7 +51,7 @@ impl OpenVault {
         let ports = &self.ports;
         let keys = Keys::new(
             ports.environment.clone(),
-            ports.store.rotation.clone(),
+            ports.store.keys.clone(),
             ports.operations.clone(),
             ports.instance_rewrapper.clone(),
         );
@@ -84,7 +84,7 @@ impl OpenVault {
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
-        Notifier::new(ports.environment.clone(), ports.store.trail.clone(), carrier, ports.operations.clone())
+        Notifier::new(ports.environment.clone(), carrier, ports.operations.clone())
     }
 }
 
@@ -118,7 +118,6 @@ impl OpenVault {
     /// storages, unless the required ports are set.
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
-        let log = ports.store.audit.clone();
-        Activations::new(ports.environment.clone(), self.tally.clone(), log, ports.operations.clone(), opener)
+        Activations::new(ports.environment.clone(), self.tally.clone(), ports.operations.clone(), opener)
     }
 }

@@ -73,12 +73,12 @@ use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
-use vault_core::port::{AuditLog, OperatorStore, RotationStore, RowStore};
+use vault_core::port::{OperatorStore, RowStore};
 
 /// All store ports.
-pub trait Store: OperatorStore + AuditLog + RotationStore + RowStore + 'static {}
+pub trait Store: OperatorStore + RowStore + 'static {}
 
-impl<T> Store for T where T: OperatorStore + AuditLog + RotationStore + RowStore + 'static {}
+impl<T> Store for T where T: OperatorStore + RowStore + 'static {}
 
 /// Store under test, with access that the suite needs and no port provides.
 #[async_trait]

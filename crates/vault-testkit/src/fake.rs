@@ -5,10 +5,12 @@ use crate::contract::Store;
 use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
 use crate::memory::MemoryStore;
 use std::sync::Arc;
+use vault_core::Error;
 use vault_core::audit::Origin;
 use vault_core::id::InstanceId;
-use vault_core::operation::Operations;
+use vault_core::operation::{Operation, Operations};
 use vault_core::port::EventCarrier;
+use vault_core::principal::Principal;
 use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Notifier, Operator,
     Receivers, Vault,
@@ -111,10 +113,12 @@ impl<S> FakeVault<S> {
             awaited: Arc::default(),
             origin: Origin::default(),
         };
+        let (sealer, digester) = (Arc::new(PlainSealer::new(ids.clone())), Arc::new(FakeDigester::default()));
+        let operations = Operations::new(ports.clone(), digester.clone(), sealer.clone(), digester.clone());
         Self {
-            tally: Arc::new(AuditTally::new(environment.clone(), ports.clone())),
-            sealer: Arc::new(PlainSealer::new(ids.clone())),
-            digester: Arc::new(FakeDigester::default()),
+            tally: Arc::new(AuditTally::new(environment.clone(), operations)),
+            sealer,
+            digester,
             hasher: Arc::new(FakeHasher::default()),
             passcodes: Arc::new(FakePasscodes::new(ids.clone())),
             tokens: Arc::new(FakeTokens::new(FakeVault::INSTANCE)),
@@ -156,7 +160,6 @@ impl<S> FakeVault<S> {
             environment: self.environment.clone(),
             tally: self.tally.clone(),
             operations: self.operations(),
-            log: self.ports.clone(),
             hasher: self.hasher.clone(),
             passcodes: self.passcodes.clone(),
             tokens: self.tokens.clone(),
@@ -176,6 +179,14 @@ impl<S> FakeVault<S> {
         Operations::new(self.ports.clone(), documents, credentials, self.digester.clone())
     }
 
+    /// Runs an operation of the operator.
+    ///
+    /// # Errors
+    /// Those of the operation.
+    pub async fn operate<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
+        self.operations().run(&self.environment, &Principal::Operator, operation).await
+    }
+
     /// Returns the administration of receivers.
     pub fn receivers(&self) -> Receivers {
         Receivers::new(self.environment.clone(), self.operations(), self.entropy.clone())
@@ -183,12 +194,11 @@ impl<S> FakeVault<S> {
 
     /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
-        Notifier::new(self.environment.clone(), self.ports.clone(), carrier, self.operations())
+        Notifier::new(self.environment.clone(), carrier, self.operations())
     }
 
     /// Returns the use cases of integrations.
     pub fn activations(&self) -> Activations {
-        let (store, operations) = (self.ports.clone(), self.operations());
-        Activations::new(self.environment.clone(), self.tally.clone(), store, operations, self.sealer.clone())
+        Activations::new(self.environment.clone(), self.tally.clone(), self.operations(), self.sealer.clone())
     }
 }

@@ -4,12 +4,7 @@ use async_trait::async_trait;
 use std::any::Any;
 use std::future::{Future, pending};
 use std::sync::Arc;
-use uuid::Uuid;
 use vault_core::Command;
-use vault_core::audit::{
-    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
-};
-use vault_core::id::AuditId;
 use vault_core::operation::Work;
 use vault_core::port::*;
 use vault_core::sealed::InstanceRecord;
@@ -36,14 +31,14 @@ type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use vault_core::port::{AuditLog, StoreError};
+/// # use vault_core::port::{KeyRepository, StoreError};
 /// # use vault_testkit::faulty::{Fault, Faulty};
 /// # use vault_testkit::memory::MemoryStore;
-/// let down = |method| (method == "append").then(|| Fault::Before(StoreError::Unavailable("it is down".into())));
+/// let down = |method| (method == "instance").then(|| Fault::Before(StoreError::Unavailable("it is down".into())));
 /// let store = Faulty::new(Arc::new(MemoryStore::new())).faults(down);
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
-/// assert!(matches!(store.append(Vec::new()).await, Err(StoreError::Unavailable(_))));
+/// assert!(matches!(store.instance().await, Err(StoreError::Unavailable(_))));
 /// # });
 /// ```
 pub struct Faulty<S: ?Sized> {
@@ -145,20 +140,6 @@ impl<S: RowStore + ?Sized> RowStore for Faulty<S> {
 }
 
 ports! {
-    AuditLog {
-        append(records: Vec<SealedAuditRecord>) -> ();
-    }
-    AuditTrail {
-        entries(ids: Vec<AuditId>) -> Vec<AuditEntry>;
-        unsealed_entries(after: Option<String>, limit: usize) -> Vec<UnsealedEntry>;
-        newest_checkpoint() -> Option<StoredCheckpoint>;
-        checkpoints(after: i64, limit: usize) -> Vec<StoredCheckpoint>;
-        add_checkpoint(sealed: SealedCheckpoint) -> bool;
-        cut_audit(command: CutAudit) -> bool;
-        acquire_delivery_lease(delivery: Delivery) -> Option<DeliveryPosition>;
-        note_delivered(holder: Uuid, from: i64, to: DeliveryPosition) -> bool;
-        delivery() -> Option<DeliveryState>;
-    }
     Maintenance {
         delete_expired(expired: Expired, now: Timestamp) -> usize;
         check(now: Timestamp) -> Option<i64>;

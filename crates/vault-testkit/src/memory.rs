@@ -63,6 +63,8 @@ pub enum Defect {
     KeepsActivations,
     /// The expiry of an activation is never changed.
     RenewsNothing,
+    /// An entry may be in several checkpoints.
+    SealsAgain,
     /// Each credential may be issued in any form.
     IgnoresVendRules,
     /// Integrity checks find no credentials.
@@ -111,6 +113,8 @@ struct State {
     event_position: Option<receiver::PositionRow>,
     /// Audit records of the decision in progress.
     audit: Vec<SealedAuditRecord>,
+    /// Records that the decision in progress removes.
+    removed_audit: Vec<AuditId>,
 }
 
 enum Failure {
@@ -300,6 +304,8 @@ impl MemoryStore {
             inner.trail_ids = inner.trail.iter().map(|sealed| sealed.record.id).collect();
             return Err(StoreError::Fault("an audit entry with this id already exists".into()));
         }
+        let removed = mem::take(&mut inner.state.removed_audit);
+        inner.trail.retain(|sealed| !removed.contains(&sealed.record.id));
         inner.trail.extend(recorded);
         match failure {
             Some(Failure::LostAnswer(error)) => Err(error),

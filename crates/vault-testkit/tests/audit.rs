@@ -7,14 +7,14 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
-use vault_core::audit::SealedCheckpoint;
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointRef, DeliveryBreach,
     DeliveryPosition, Subject,
 };
+use vault_core::audit::{AppendEntries, SealedCheckpoint, UnsealedEntries};
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditSealer, AuditSink, AuditTrail as _, Clock as _, Event, StoreError};
+use vault_core::port::{AuditSealer, AuditSink, Clock as _, Event, StoreError};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{DeliveredAudit, Operator, RemovedAudit, SealedAudit};
 use vault_testkit::crypto::FakeAuditSealer;
@@ -48,7 +48,7 @@ impl Setting {
             |_| self.environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
         let records: Vec<_> = (0..count).map(record).collect();
         let ids = records.iter().map(|sealed| sealed.record.id).collect();
-        self.store.append(records).await.unwrap();
+        self.operate(AppendEntries(records)).await.unwrap();
         ids
     }
 
@@ -118,7 +118,7 @@ async fn entry_removed_before_its_checkpoint_is_reported() {
     assert_eq!(reported(), Vec::<String>::new());
 
     organizations.create_organization("Hidden").await.unwrap();
-    let unsealed = setting.store.unsealed_entries(None, 10).await.unwrap();
+    let unsealed = setting.operate(UnsealedEntries { after: None, limit: 10 }).await.unwrap();
     let [hidden] = &unsealed[..] else { panic!("{unsealed:?}") };
     let hidden = hidden.id.clone();
     setting.store.remove_audit(hidden.parse().unwrap());

@@ -5,11 +5,11 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use uuid::Uuid;
-use vault_core::audit::{Actor, Affected, AuditAction, AuditEntry, Subject};
+use vault_core::audit::{Actor, Affected, AppendEntries, AuditAction, AuditEntry, Subject};
 use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{AuditLog as _, AuditOrder, Clock as _};
+use vault_core::port::{AuditOrder, Clock as _};
 use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditFilter, AuditReader};
@@ -63,7 +63,7 @@ impl Setting {
             records.push(self.fake.environment.record(self.fake.clock.now(), None, actor, action, subject));
         }
         let entries = records.iter().map(vault_core::audit::SealedAuditRecord::to_entry).collect();
-        self.fake.store.append(records).await.unwrap();
+        self.fake.operate(AppendEntries(records)).await.unwrap();
         entries
     }
 
@@ -155,7 +155,7 @@ async fn entries_are_filtered_by_actions_outcome_and_reads() {
         setting.fake.clock.advance_millis(1);
         setting.fake.environment.record(setting.fake.clock.now(), None, Actor::System, action, Subject::Vault)
     };
-    setting.fake.store.append(actions.map(record).to_vec()).await.unwrap();
+    setting.fake.operate(AppendEntries(actions.map(record).to_vec())).await.unwrap();
     let found = async |filter: AuditFilter| {
         let pages = setting.pages(AuditOrder::OldestFirst, &filter, 1).await;
         pages.concat().into_iter().map(|entry| entry.action).collect::<Vec<_>>()
@@ -253,7 +253,7 @@ async fn entries_are_found_by_their_namespace() {
             Affected::from(Subject::Namespace).within(namespace),
         ),
     ];
-    setting.fake.store.append(records.to_vec()).await.unwrap();
+    setting.fake.operate(AppendEntries(records.to_vec())).await.unwrap();
     let filter = AuditFilter { namespace: Some("imports/nightly".to_owned()), ..AuditFilter::default() };
     let found = setting.pages(AuditOrder::OldestFirst, &filter, 10).await.concat();
     assert_eq!(found.iter().map(|entry| &*entry.action).collect::<Vec<_>>(), ["credential.saved", "namespace.frozen"]);

@@ -1,9 +1,11 @@
-//! Position up to which the audit log was delivered.
+//! Delivery of the audit log to a sink: its lease, and the position up to which it was delivered.
 
 use crate::digest::Digest;
-use crate::id::KeyId;
+use crate::id::{KeyId, OrganizationId};
+use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AuditSealer;
 use crate::time::Timestamp;
+use uuid::Uuid;
 
 /// Prefix of the bytes that the MAC of a position covers. It distinguishes them from an entry, whose encoding starts
 /// with the length of its ID.
@@ -68,4 +70,88 @@ pub enum DeliveryBreach {
     /// The lease is longer than any process acquires it.
     #[error("the delivery of the audit log is reserved until {}, which is longer than any server reserves it", .0.to_rfc3339().unwrap_or_default())]
     Reserved(Timestamp),
+}
+
+/// Acquires the lease of one process to deliver the audit log to a sink, while other processes wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryLease {
+    /// ID of the process.
+    pub holder: Uuid,
+    /// Current time.
+    pub now: Timestamp,
+    /// End of the lease, unless the process renews it.
+    pub until: Timestamp,
+    /// Position at which delivery starts if nothing was ever delivered.
+    pub first: DeliveryPosition,
+}
+
+impl DeliveryLease {
+    /// Maximum duration of a lease, in seconds. A stored lease that ends later was not created by OrgVault, and is
+    /// ignored.
+    pub const LONGEST_SECONDS: i64 = 60;
+}
+
+impl Operation for DeliveryLease {
+    /// Position up to which the audit log was delivered. `None` if another process has the lease.
+    type Outcome = Option<DeliveryPosition>;
+    const ACCESS: Access = Access::Write;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Option<DeliveryPosition>, Failure> {
+        let position = unit.rows().take_delivery_lease(self).await?;
+        if position.is_some() {
+            unit.commit_without_entry();
+        }
+        Ok(position)
+    }
+}
+
+/// Records that the audit log was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordDelivered {
+    /// ID of the process that has the lease.
+    pub holder: Uuid,
+    /// Checkpoint from which it delivered.
+    pub from: i64,
+    /// Position up to which it delivered.
+    pub to: DeliveryPosition,
+}
+
+impl Operation for RecordDelivered {
+    /// `false` if the process no longer has the lease.
+    type Outcome = bool;
+    const ACCESS: Access = Access::Write;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
+        let is_moved = unit.rows().move_delivery_position(self).await?;
+        if is_moved {
+            unit.commit_without_entry();
+        }
+        Ok(is_moved)
+    }
+}
+
+/// Reads the state of the delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadDelivery;
+
+impl Operation for ReadDelivery {
+    /// `None` if no process ever acquired the lease.
+    type Outcome = Option<DeliveryState>;
+    const ACCESS: Access = Access::Read;
+
+    fn organization(&self) -> Option<OrganizationId> {
+        None
+    }
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<Option<DeliveryState>, Failure> {
+        Ok(unit.rows().delivery_state().await?)
+    }
 }

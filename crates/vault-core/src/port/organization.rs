@@ -1,8 +1,8 @@
 //! Ports that the operator's use cases require.
 
-use super::{AuditLog, AuditTrail, KeyRepository, Maintenance, RestoreRepository};
+use super::{KeyRepository, Maintenance, RestoreRepository};
 
 /// Store ports that the operator's use cases require.
-pub trait OperatorStore: KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository {}
+pub trait OperatorStore: KeyRepository + Maintenance + RestoreRepository {}
 
-impl<S> OperatorStore for S where S: KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + ?Sized {}
+impl<S> OperatorStore for S where S: KeyRepository + Maintenance + RestoreRepository + ?Sized {}

@@ -1,6 +1,5 @@
 //! Ports that the rotation of keys requires.
 
-use super::{AuditTrail, KeyRepository};
 use crate::id::{CredentialId, KeyId};
 use crate::sealed::{Blob, SealedData};
 
@@ -29,8 +28,3 @@ pub enum KeyDestruction {
     /// The key is active, or is none of the keys.
     NotRetiring,
 }
-
-/// Ports that the rotation of keys requires of a store.
-pub trait RotationStore: KeyRepository + AuditTrail {}
-
-impl<S> RotationStore for S where S: KeyRepository + AuditTrail + ?Sized {}

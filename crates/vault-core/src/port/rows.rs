@@ -9,7 +9,10 @@ use super::{
 };
 use crate::account::AccountLogins;
 use crate::activation::{Activation, FetchedCredential, ListActivations, VendRule};
-use crate::audit::{AuditEntry, RowState, SealedAuditRecord};
+use crate::audit::{
+    AuditEntry, DeliveryLease, DeliveryPosition, DeliveryState, RecordDelivered, RowState, SealedAuditRecord,
+    SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+};
 use crate::credential::{
     CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
     ListUses, ListedRows, NewCredentialRow, VersionKey,
@@ -17,7 +20,9 @@ use crate::credential::{
 use crate::digest::Digest;
 use crate::entity::{EntityKey, Index, Kind};
 use crate::hourly::HourlyLimit;
-use crate::id::{AccountId, ActivationId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId};
+use crate::id::{
+    AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, KeyId, OrganizationId, SessionId,
+};
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use crate::namespace::Namespace;
@@ -490,6 +495,9 @@ pub trait AuditRows: Send + Sync {
     /// Reads entries of a range after the ID of the last entry that was read.
     fn entries(&self, range: AuditRange, after: Option<String>, limit: usize) -> Reply<'_, Vec<AuditEntry>>;
 
+    /// Reads the entries with these IDs, ordered by ID. Skips entries that are not stored.
+    fn entries_with(&self, ids: &[AuditId]) -> Reply<'_, Vec<AuditEntry>>;
+
     /// Reads the states of a row in the newest entries that contain one, newest first.
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>>;
 
@@ -499,6 +507,42 @@ pub trait AuditRows: Send + Sync {
 
     /// Counts the same entries by action and hour, in any order.
     fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>>;
+}
+
+/// Checkpoints of the audit log, and its delivery.
+pub trait CheckpointRows: Send + Sync {
+    /// Reads entries without a checkpoint, by ID, after the ID `after`.
+    fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Reply<'_, Vec<UnsealedEntry>>;
+
+    /// Reads the checkpoint with the highest number.
+    fn newest_checkpoint(&self) -> Reply<'_, Option<StoredCheckpoint>>;
+
+    /// Reads checkpoints by number, after the number `after`.
+    fn checkpoints(&self, after: i64, limit: usize) -> Reply<'_, Vec<StoredCheckpoint>>;
+
+    /// Inserts a checkpoint. Returns `false` if one with its number exists.
+    fn insert_checkpoint(&self, sealed: &SealedCheckpoint) -> Reply<'_, bool>;
+
+    /// Records a checkpoint in entries without one. Returns their number.
+    fn seal_entries(&self, entries: &[AuditId], checkpoint: i64) -> Reply<'_, usize>;
+
+    /// Removes the IDs of entries from the checkpoint with number and hash of `start`, and replaces key and MAC. Returns
+    /// `false` if it does not exist.
+    fn empty_checkpoint(&self, start: &SealedCheckpoint) -> Reply<'_, bool>;
+
+    /// Removes the checkpoints before a number, and these entries.
+    fn remove_audit(&self, before: i64, entries: &[AuditId]) -> Reply<'_, ()>;
+
+    /// Acquires the lease of the delivery. `None` if another process has it, for at most [`DeliveryLease::LONGEST_SECONDS`]
+    /// from [`DeliveryLease::now`].
+    fn take_delivery_lease(&self, lease: &DeliveryLease) -> Reply<'_, Option<DeliveryPosition>>;
+
+    /// Moves the position of the delivery. Returns `false` if the process does not have the lease, or the position is another
+    /// one.
+    fn move_delivery_position(&self, delivered: &RecordDelivered) -> Reply<'_, bool>;
+
+    /// Reads the state of the delivery. `None` if no process ever acquired the lease.
+    fn delivery_state(&self) -> Reply<'_, Option<DeliveryState>>;
 }
 
 /// Activations, and what they issue.
@@ -568,6 +612,7 @@ pub trait Rows:
     + EventRows
     + AuditRows
     + InspectionRows
+    + CheckpointRows
     + InstanceRows
 {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.

@@ -1,12 +1,14 @@
 //! Frequent actions that change nothing: counted in memory and recorded once a minute.
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditChange, AuditRecord, ChangedField, Origin, Subject};
+use crate::audit::{Actor, AppendEntries, AuditAction, AuditChange, AuditRecord, ChangedField, Origin, Subject};
+use crate::error::Error;
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditLog, StoreError};
+use crate::operation::Operations;
+use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 const MINUTE: i64 = 60_000;
 /// Number of records per append.
@@ -27,7 +29,7 @@ struct Key {
 /// seconds, and with everything at shutdown.
 pub struct AuditTally {
     environment: Environment,
-    log: Arc<dyn AuditLog>,
+    operations: Operations,
     counts: Mutex<HashMap<Key, Count>>,
 }
 
@@ -46,9 +48,9 @@ impl Count {
 }
 
 impl AuditTally {
-    /// Creates an empty tally that writes to `log`.
-    pub fn new(environment: Environment, log: Arc<dyn AuditLog>) -> Self {
-        Self { environment, log, counts: Mutex::default() }
+    /// Creates an empty tally that writes with `operations`.
+    pub fn new(environment: Environment, operations: Operations) -> Self {
+        Self { environment, operations, counts: Mutex::default() }
     }
 
     /// Counts one action at `at`.
@@ -82,7 +84,7 @@ impl AuditTally {
     ///
     /// # Errors
     /// The log could not be written.
-    pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
+    pub async fn flush(&self, everything: bool) -> Result<(), Error> {
         let current = self.environment.now().as_millis().div_euclid(MINUTE);
         let mut due: Vec<(Key, Count)> = {
             let mut counts = self.lock();
@@ -99,7 +101,7 @@ impl AuditTally {
             let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count)));
             let records: Vec<_> = records.collect();
             let ids: Vec<AuditId> = records.iter().map(|sealed| sealed.record.id).collect();
-            self.log.append(records).await?;
+            self.operations.run(&self.environment, &Principal::Operator, AppendEntries(records)).await?;
             self.environment.awaited.add(ids);
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }

@@ -3,14 +3,14 @@
 //! deliveries of an event have the same ID.
 
 use super::Environment;
-use crate::audit::AuditEntry;
+use crate::audit::{AuditEntry, FindEntries, ReadCheckpoints};
 use crate::email::EmailAddress;
 use crate::error::Error;
-use crate::id::{AuditId, OrganizationId};
+use crate::id::OrganizationId;
 use crate::identity::ListIssuers;
 use crate::integration::ExpiringIntegrations;
 use crate::operation::{Operation, Operations};
-use crate::port::{AuditTrail, Event, EventCarrier, KeyedDigester, WebhookMessage};
+use crate::port::{Event, EventCarrier, KeyedDigester, WebhookMessage};
 use crate::principal::Principal;
 use crate::receiver::{
     ActiveReceivers, Attempted, Channel, DAY, DeliveryFailure, DeliveryState, DisableReceiver, EventDelivery,
@@ -67,7 +67,6 @@ pub struct ReadEvents {
 #[derive(Clone)]
 pub struct Notifier {
     environment: Environment,
-    store: Arc<dyn AuditTrail>,
     operations: Operations,
     carrier: Arc<dyn EventCarrier>,
     digester: Arc<dyn KeyedDigester>,
@@ -91,14 +90,9 @@ type Listening = HashMap<ReceiverOwner, Vec<(ReceiverKey, Receiver)>>;
 
 impl Notifier {
     /// Creates a notifier on these ports.
-    pub fn new(
-        environment: Environment,
-        store: Arc<dyn AuditTrail>,
-        carrier: Arc<dyn EventCarrier>,
-        operations: Operations,
-    ) -> Self {
+    pub fn new(environment: Environment, carrier: Arc<dyn EventCarrier>, operations: Operations) -> Self {
         let digester = Arc::clone(&operations.ports.digester);
-        Self { environment, store, operations, carrier, digester, reading: Arc::default(), waits: Arc::default() }
+        Self { environment, operations, carrier, digester, reading: Arc::default(), waits: Arc::default() }
     }
 
     async fn run<O: Operation>(&self, operation: O) -> Result<O::Outcome, Error> {
@@ -161,7 +155,7 @@ impl Notifier {
     /// reports that and continues at the newest checkpoint.
     async fn take(&self, holder: Uuid, before: Option<Reading>) -> Result<Option<Reading>, Error> {
         let now = self.environment.now();
-        let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
+        let newest = self.newest_checkpoint().await?;
         let first = EventPosition::sign(newest, now, super::receivers::position(now), &*self.digester);
         let lease = EventLease { holder, now, until: now.plus_seconds(LEASE_SECONDS), first };
         let Some(mut stored) = self.run(lease).await? else {
@@ -217,26 +211,24 @@ impl Notifier {
     /// exist. Reads no entries if there are no active receivers.
     async fn read_audit(&self, after: i64, listening: &Listening) -> Result<(Vec<AuditEntry>, i64, bool), Error> {
         if listening.is_empty() {
-            let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
+            let newest = self.newest_checkpoint().await?;
             return Ok((Vec::new(), newest.max(after), false));
         }
-        let checkpoints = self.store.checkpoints(after, CHECKPOINTS).await?;
+        let checkpoints = self.run(ReadCheckpoints::After { number: after, limit: CHECKPOINTS }).await?;
         let last = checkpoints.last().map_or(after, |checkpoint| checkpoint.number);
         let more = checkpoints.len() == CHECKPOINTS;
         let mut entries = Vec::new();
         for checkpoint in checkpoints {
             // Missing and damaged checkpoints are reported by the verification of the audit log.
             let ids = checkpoint.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
-            entries.extend(self.ordered(ids).await?);
+            entries.extend(self.run(FindEntries(ids)).await?);
         }
         entries.retain(|entry| entry.is_genuine(&*self.environment.audit));
         Ok((entries, last, more))
     }
 
-    async fn ordered(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, Error> {
-        let found = self.store.entries(ids.clone()).await?;
-        let mut found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
-        Ok(ids.iter().filter_map(|id| found.remove(&id.to_string())).collect())
+    async fn newest_checkpoint(&self) -> Result<i64, Error> {
+        Ok(self.run(ReadCheckpoints::Newest).await?.first().map_or(0, |checkpoint| checkpoint.number))
     }
 
     /// Returns the events of expiries, notices and issuers after `after` until `until`, ordered by time.

@@ -1,6 +1,5 @@
 //! The ports, for both databases. A method runs one transaction of [`crate::transaction`].
 
-mod audit;
 mod key;
 mod maintenance;
 mod schema_version;

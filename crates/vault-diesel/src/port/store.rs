@@ -6,9 +6,7 @@ use crate::migration::{MigrateError, Migration, SchemaState};
 use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
-use vault_core::port::{
-    AuditLog, AuditTrail, EventSink, KeyRepository, OperatorStore, RotationStore, RowStore, StoreError,
-};
+use vault_core::port::{EventSink, KeyRepository, OperatorStore, RowStore, StoreError};
 use vault_core::time::Timestamp;
 
 /// All ports of one store.
@@ -16,12 +14,6 @@ use vault_core::time::Timestamp;
 pub struct StorePorts {
     /// Wrapped keys.
     pub keys: Arc<dyn KeyRepository>,
-    /// Appending to the audit log.
-    pub audit: Arc<dyn AuditLog>,
-    /// Reading the audit log.
-    pub trail: Arc<dyn AuditTrail>,
-    /// Rotation of keys.
-    pub rotation: Arc<dyn RotationStore>,
     /// Operations on rows.
     pub rows: Arc<dyn RowStore>,
     /// Commands of operators: organizations, keys, the audit log and maintenance.
@@ -131,13 +123,6 @@ impl Store {
 
 impl StorePorts {
     fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
-        Self {
-            keys: store.clone(),
-            audit: store.clone(),
-            trail: store.clone(),
-            rotation: store.clone(),
-            rows: store.clone(),
-            operator: store.clone(),
-        }
+        Self { keys: store.clone(), rows: store.clone(), operator: store.clone() }
     }
 }

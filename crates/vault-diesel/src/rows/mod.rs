@@ -2,6 +2,7 @@
 
 mod accounts;
 mod activations;
+mod audit;
 mod authority;
 mod counters;
 mod credentials;
@@ -22,22 +23,17 @@ pub(crate) use kept::Kept;
 
 use crate::db::{self, OpenTx, Tx};
 use crate::failure::{Failure, Severity};
-use crate::new_row::NewEntry;
-use crate::schema::{audit, instance};
+use crate::schema::instance;
 use crate::stored::Column;
 use crate::transaction::End;
-use crate::transaction::audit::entries;
 use crate::transaction::work::{Finished, Work};
 use diesel::QueryDsl as _;
 use diesel::result::Error as SqlError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
-use usage::{ByDay, ByHour, decode_days, decode_hours};
-use vault_core::audit::{AuditEntry, RowState, SealedAuditRecord};
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::operation::{self, Access};
-use vault_core::port::{AuditRange, AuditRows, RecordedStates, Reply, Rows, RowsError, StoreError};
+use vault_core::port::{Reply, Rows, RowsError, StoreError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
@@ -72,38 +68,6 @@ fn several<'t, T: Send + 't>(future: impl Future<Output = Result<T, Failure>> + 
 
 const fn changed_one(rows: usize) -> Result<bool, Failure> {
     Ok(rows == 1)
-}
-
-impl AuditRows for TxRows<'_> {
-    fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {
-        if self.tx.collects() {
-            self.kept.note_entry(entry.record.subject.text());
-        }
-        then(self.tx.insert_later(audit::table, NewEntry::of(entry)), |_| Ok(()))
-    }
-
-    fn entries(&self, range: AuditRange, after: Option<String>, limit: usize) -> Reply<'_, Vec<AuditEntry>> {
-        several(async move { entries::read(&self.tx, range, after, limit).await })
-    }
-
-    fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {
-        let query = query.clone();
-        several(async move {
-            // Others stay pending, so that operations on many subjects insert their entries together.
-            if self.kept.takes_entries(&query.subject.text()) {
-                self.tx.insert_pending::<audit::table>().await?;
-            }
-            entries::states(&self.tx, &query).await
-        })
-    }
-
-    fn count_actions(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<IntegrationActions>> {
-        then(self.tx.load(ByDay::of(organization, period)), move |rows| decode_days(organization, rows))
-    }
-
-    fn count_hours(&self, organization: OrganizationId, period: CountedPeriod) -> Reply<'_, Vec<HourlyActions>> {
-        then(self.tx.load(ByHour::of(organization, period)), |rows| Ok(decode_hours(rows)))
-    }
 }
 
 impl Rows for TxRows<'_> {

@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::AuditAction;
 use vault_core::time::Timestamp;
 use vault_crypto::{DatabaseKeyFile, Keyring, LoadedRootKey, OsEntropy};
 use vault_diesel::{CopyError, SqliteKey, Store, TableRows, check_file};
@@ -100,8 +100,7 @@ pub async fn backup(
         return Err(Error::NotEmbedded("backed up"));
     };
     let root = root_key.load(Arc::new(OsEntropy))?;
-    let environment = &vault.ports.environment;
-    let now = environment.now();
+    let now = vault.ports.environment.now();
     let scheduled = matches!(target, BackupTarget::Scheduled(_));
     let is_directory = target.path().is_dir();
     let target = name::place(target, now)?;
@@ -109,9 +108,7 @@ pub async fn backup(
         keep::remove_unfinished(directory).map_err(|error| Error::io(directory, error))?;
     }
     let unfinished = Unfinished::take(&target)?;
-    let (actor, action) = (Actor::Operator, AuditAction::DatabaseBackedUp);
-    let record = environment.record(now, None, actor, action, Subject::Instance);
-    vault.ports.store.audit.append(vec![record]).await.map_err(Error::Unrecorded)?;
+    vault.record(AuditAction::DatabaseBackedUp).await.map_err(Error::Unrecorded)?;
 
     let key_file = DatabaseKeyFile::next_to(file);
     let wrapped = std::fs::read(key_file.path()).map_err(|error| Error::io(key_file.path(), error))?;

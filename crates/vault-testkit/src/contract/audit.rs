@@ -1,21 +1,21 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog) and [`AuditTrail`](vault_core::port::AuditTrail). The cases of
-//! each command check that it writes its entry exactly if it changed something.
+//! Cases of the audit log and its checkpoints. The cases of each operation check that it writes its entry exactly if it
+//! changed something.
 
 use super::ContractStore;
-use super::tools::{namespace, paged, race};
+use super::tools::{namespace, paged};
 use super::world::World;
 use crate::crypto::FakeAuditSealer;
-use std::sync::Arc;
+use futures_util::future::join_all;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointRef, ListEntries,
-    SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+    Actor, AddCheckpoint, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointRef,
+    FindEntries, ListEntries, ReadCheckpoints, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntries,
+    UnsealedEntry,
 };
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::network::Network;
-use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator, OperatorStore};
+use vault_core::port::{AuditOrder, AuditRange, AuditSealer, IdGenerator};
 use vault_core::principal::{Principal, Scope};
-use vault_core::time::Timestamp;
 
 /// Appended entries are returned unchanged by their IDs and in lists, for every kind of actor, subject and note.
 pub async fn entries_are_read_as_written(suite: &dyn ContractStore) {
@@ -43,11 +43,11 @@ pub async fn entries_are_read_as_written(suite: &dyn ContractStore) {
         ..AuditNote::of(namespace("Team/nightly"))
     });
     entries.push(FakeAuditSealer.seal(record));
-    world.store.append(entries.clone()).await.unwrap();
+    world.append(entries.clone()).await.unwrap();
     let expected: Vec<AuditEntry> = entries.iter().map(SealedAuditRecord::to_entry).collect();
     let mut ids: Vec<AuditId> = entries.iter().map(|sealed| sealed.record.id).collect();
     ids.push(AuditId::from_uuid(world.ids.random()));
-    let found = world.store.entries(ids).await.unwrap();
+    let found = world.operate(&Principal::Operator, FindEntries(ids)).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|entry| AuditEntry { checkpoint: None, ..entry }).collect();
     assert_eq!(found, expected);
     assert!(found.iter().all(|entry| entry.is_genuine(&FakeAuditSealer)));
@@ -58,8 +58,8 @@ pub async fn entries_are_read_as_written(suite: &dyn ContractStore) {
 pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let entries: Vec<_> = (0..7).map(|_| world.audit(AuditAction::CredentialShown)).collect();
-    world.store.append(entries.clone()).await.unwrap();
-    world.store.append(vec![other.audit(AuditAction::CredentialShown)]).await.unwrap();
+    world.append(entries.clone()).await.unwrap();
+    world.append(vec![other.audit(AuditAction::CredentialShown)]).await.unwrap();
     let ids: Vec<String> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     assert!(ids.is_sorted());
     let list = async |order, from: usize, until: usize, after: Option<usize>, limit| {
@@ -72,7 +72,7 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
         own.collect::<Vec<_>>()
     };
     assert!(list(AuditOrder::OldestFirst, 0, 9, None, 10).await.is_empty(), "nothing is sealed yet");
-    seal(&world, &entries).await;
+    add(&world, &entries).await;
     assert_eq!(list(AuditOrder::OldestFirst, 0, 9, None, 10).await, [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(list(AuditOrder::NewestFirst, 0, 9, None, 10).await, [6, 5, 4, 3, 2, 1, 0]);
     assert_eq!(list(AuditOrder::OldestFirst, 2, 5, None, 10).await, [2, 3, 4]);
@@ -97,18 +97,19 @@ pub async fn entries_are_listed_in_ranges(suite: &dyn ContractStore) {
 pub async fn checkpoint_covers_its_entries(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
-    world.store.append(entries.clone()).await.unwrap();
+    world.append(entries.clone()).await.unwrap();
     assert_eq!(unsealed(&world, &entries).await, 3);
-    let sealed = seal(&world, &entries[..2]).await;
+    let sealed = add(&world, &entries[..2]).await;
     let number = sealed.checkpoint.number;
-    let found = world.store.checkpoints(number - 1, 1).await.unwrap();
+    let found = world.checkpoints(ReadCheckpoints::From(number)).await;
     assert_eq!(found, [StoredCheckpoint { number, sealed: Some(sealed) }]);
-    let newest = world.store.newest_checkpoint().await.unwrap().unwrap().number;
+    let newest = world.checkpoints(ReadCheckpoints::Newest).await[0].number;
     assert!(newest >= number);
-    assert!(world.store.checkpoints(newest.max(number), 5).await.unwrap().iter().all(|later| later.number > newest));
+    let later = ReadCheckpoints::After { number: newest.max(number), limit: 5 };
+    assert!(world.checkpoints(later).await.iter().all(|later| later.number > newest));
     assert_eq!(unsealed(&world, &entries).await, 1);
     let ids = entries.iter().map(|sealed| sealed.record.id).collect();
-    let found = world.store.entries(ids).await.unwrap();
+    let found = world.operate(&Principal::Operator, FindEntries(ids)).await.unwrap();
     let checkpoints: Vec<_> = found.iter().map(|entry| entry.checkpoint).collect();
     assert_eq!(checkpoints, [Some(number), Some(number), None]);
 }
@@ -117,22 +118,23 @@ pub async fn checkpoint_covers_its_entries(suite: &dyn ContractStore) {
 pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let entries: Vec<_> = (0..3).map(|_| world.audit(AuditAction::CredentialShown)).collect();
-    world.store.append(entries.clone()).await.unwrap();
-    let created = seal(&world, &entries[..1]).await;
+    world.append(entries.clone()).await.unwrap();
+    let created = add(&world, &entries[..1]).await;
     let number = created.checkpoint.number;
     let add = async |number: i64, ids: Vec<AuditId>| {
         let checkpoint = Checkpoint { number, at: world.now(), entries: ids, hash: created.checkpoint.hash };
-        world.store.add_checkpoint(FakeAuditSealer.seal_checkpoint(checkpoint)).await.unwrap()
+        let add = AddCheckpoint(FakeAuditSealer.seal_checkpoint(checkpoint));
+        world.operate(&Principal::Operator, add).await.unwrap()
     };
     assert!(!add(number, vec![entries[1].record.id]).await, "the number is taken");
     assert!(!add(number + 1_000_000, vec![entries[1].record.id]).await, "the number before is not there");
     let stray = AuditId::from_uuid(world.ids.random());
     for ids in [vec![entries[1].record.id, entries[0].record.id], vec![entries[1].record.id, stray]] {
-        let next = world.store.newest_checkpoint().await.unwrap().unwrap().number + 1;
+        let next = world.checkpoints(ReadCheckpoints::Newest).await[0].number + 1;
         assert!(!add(next, ids).await, "an entry is sealed, or not there");
     }
     assert_eq!(unsealed(&world, &entries).await, 2);
-    assert_eq!(world.store.checkpoints(number - 1, 1).await.unwrap()[0].sealed, Some(created));
+    assert_eq!(world.checkpoints(ReadCheckpoints::From(number)).await[0].sealed, Some(created));
 }
 
 /// If several processes add a checkpoint with the same number, exactly one succeeds, so that concurrent sealers create
@@ -140,17 +142,14 @@ pub async fn mismatched_checkpoint_changes_nothing(suite: &dyn ContractStore) {
 pub async fn parallel_checkpoints_form_one_chain(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let entries: Vec<_> = (0..8).map(|_| world.audit(AuditAction::CredentialShown)).collect();
-    world.store.append(entries.clone()).await.unwrap();
-    let store = Arc::clone(&world.store);
-    let numbers = race(entries.iter().map(|entry| {
-        let (store, entry, now) = (Arc::clone(&store), entry.clone(), world.now());
-        async move { add(&*store, std::slice::from_ref(&entry), now).await.checkpoint.number }
-    }))
-    .await;
+    world.append(entries.clone()).await.unwrap();
+    let added = join_all(entries.iter().map(|entry| add(&world, std::slice::from_ref(entry)))).await;
+    let numbers: Vec<_> = added.iter().map(|sealed| sealed.checkpoint.number).collect();
     let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
     assert_eq!(distinct.len(), 8);
     let (first, last) = (**distinct.first().unwrap(), **distinct.last().unwrap());
-    let chain = world.store.checkpoints(first - 1, usize::try_from(last - first + 1).unwrap()).await.unwrap();
+    let chain = ReadCheckpoints::After { number: first - 1, limit: usize::try_from(last - first + 1).unwrap() };
+    let chain = world.checkpoints(chain).await;
     let chain: Vec<_> = chain.into_iter().map(|stored| stored.sealed.unwrap().checkpoint).collect();
     for pair in chain.windows(2) {
         assert_eq!(pair[1].number, pair[0].number + 1);
@@ -170,9 +169,9 @@ pub async fn parallel_checkpoints_form_one_chain(suite: &dyn ContractStore) {
 }
 
 /// Returns the next checkpoint, with `entries`.
-async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
-    let newest = store.newest_checkpoint().await.unwrap().map(|stored| stored.sealed.unwrap().checkpoint.mark());
-    let newest = newest.unwrap_or(CheckpointRef::NONE);
+async fn checkpoint_of(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
+    let (at, newest) = (world.now(), world.checkpoints(ReadCheckpoints::Newest).await.pop());
+    let newest = newest.map_or(CheckpointRef::NONE, |stored| stored.sealed.unwrap().checkpoint.mark());
     let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
     let content = CheckpointContent { previous: newest.hash, number: newest.number + 1, at, entries: &coded };
     let hash = FakeAuditSealer.hash_checkpoint(&content.to_bytes());
@@ -181,25 +180,22 @@ async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord],
 }
 
 /// Adds `entries` to the next checkpoint, while other cases may seal concurrently.
-pub(super) async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+pub(super) async fn add(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
     for _ in 0..1_000 {
-        let sealed = checkpoint_of(store, entries, at).await;
-        if store.add_checkpoint(sealed.clone()).await.unwrap() {
+        let sealed = checkpoint_of(world, entries).await;
+        if world.operate(&Principal::Operator, AddCheckpoint(sealed.clone())).await.unwrap() {
             return sealed;
         }
     }
     panic!("a checkpoint that fits is added");
 }
 
-async fn seal(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
-    add(&*world.store, entries, world.now()).await
-}
-
 /// Returns the number of `entries` that no checkpoint contains.
 async fn unsealed(world: &World<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     let page = async |last: Option<&UnsealedEntry>| {
-        world.store.unsealed_entries(last.map(|last| last.id.clone()), 100).await.unwrap()
+        let after = last.map(|last| last.id.clone());
+        world.operate(&Principal::Operator, UnsealedEntries { after, limit: 100 }).await.unwrap()
     };
     paged(100, page).await.iter().filter(|entry| ids.contains(&entry.id)).count()
 }

@@ -342,9 +342,9 @@ pub async fn actions_of_integrations_are_counted(suite: &dyn ContractStore) {
         counted
     };
     let all: Vec<_> = [early].into_iter().chain(entries.iter().cloned()).collect();
-    world.store.append(all.clone()).await.unwrap();
+    world.append(all.clone()).await.unwrap();
     assert_eq!((counted(None).await, hourly(None).await), (Vec::new(), Vec::new()), "nothing is sealed yet");
-    audit::add(&*world.store, &all, world.now()).await;
+    audit::add(&world, &all).await;
     let at = |index: usize| entries[index].record.at;
     let (used, denied) = (activated.as_str(), refused.as_str());
     let mut expected = vec![

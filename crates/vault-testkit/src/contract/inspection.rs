@@ -78,7 +78,7 @@ impl World<'_> {
         let note = name.map(|name| AuditNote::of(namespace(name)));
         let record = self.audit(AuditAction::StateRecorded).record;
         let record = AuditRecord { id, subject, note, rows: vec![(row, state)], ..record };
-        self.store.append(vec![FakeAuditSealer.seal(record)]).await.unwrap();
+        self.append(vec![FakeAuditSealer.seal(record)]).await.unwrap();
         self.clock.advance_seconds(1);
         id.to_string()
     }

@@ -1,4 +1,4 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change, and changes without an entry.
+//! Cases of the audit log: entries without a change, and changes without an entry.
 
 use super::ContractStore;
 use super::idempotency::keyed;
@@ -44,7 +44,7 @@ pub async fn entries_are_appended(suite: &dyn ContractStore) {
         entry.record.note = Some(AuditNote { purpose, ..AuditNote::of(namespace("Team/nightly")) });
         entries.push(entry);
     }
-    world.store.append(entries).await.unwrap();
+    world.append(entries).await.unwrap();
     assert_eq!(world.audited(AuditAction::CredentialsListed).await, 6 * 10 + 2);
 }
 
@@ -54,8 +54,8 @@ pub async fn entries_may_lack_organization(suite: &dyn ContractStore) {
     let mut entry = world.audit(AuditAction::LoginThrottled);
     entry.record.organization = None;
     entry.record.subject = Subject::UnknownAddresses;
-    world.store.append(vec![entry]).await.unwrap();
-    world.store.append(Vec::new()).await.unwrap();
+    world.append(vec![entry]).await.unwrap();
+    world.append(Vec::new()).await.unwrap();
     assert_eq!(world.audited(AuditAction::LoginThrottled).await, 0);
 }
 
@@ -63,11 +63,11 @@ pub async fn entries_may_lack_organization(suite: &dyn ContractStore) {
 pub async fn entries_are_appended_all_or_none(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let first = world.audit(AuditAction::CredentialShown);
-    world.store.append(vec![first.clone()]).await.unwrap();
+    world.append(vec![first.clone()]).await.unwrap();
     let mut others: Vec<_> = (0..4).map(|_| world.audit(AuditAction::CredentialsListed)).collect();
     others.insert(2, first);
     // A store may also treat the repetition as a retry, and append only the new entries.
-    let expected = if world.store.append(others).await.is_ok() { 4 } else { 0 };
+    let expected = if world.append(others).await.is_ok() { 4 } else { 0 };
     assert_eq!(world.audited(AuditAction::CredentialsListed).await, expected);
     assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
 }
@@ -79,7 +79,7 @@ pub async fn entries_belong_to_one_organization(suite: &dyn ContractStore) {
     let mut old = world.audit(AuditAction::CredentialShown);
     old.record.id = AuditId::from_uuid(world.ids.random());
     old.record.at = vault_core::time::Timestamp::from_millis(0);
-    world.store.append(vec![old]).await.unwrap();
+    world.append(vec![old]).await.unwrap();
     assert_eq!(world.audited(AuditAction::CredentialShown).await, 1);
     assert_eq!(other.audit_length().await, entries);
 }
@@ -92,7 +92,7 @@ pub async fn change_without_audit_entry_is_rolled_back(suite: &dyn ContractStore
     let credential = world.saved(&principal).await;
     let read = world.versions(&principal, credential).await;
     let taken = world.audit(AuditAction::CredentialShown);
-    world.store.append(vec![taken.clone()]).await.unwrap();
+    world.append(vec![taken.clone()]).await.unwrap();
     let (entries, rows) = (world.audit_length().await, suite.rows(world.organization).await);
 
     macro_rules! fails {

@@ -13,7 +13,10 @@ use vault_core::account::{
     ListedAccount,
 };
 use vault_core::activation::VendRule;
-use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
+use vault_core::audit::{
+    Actor, AppendEntries, AuditAction, AuditRecord, Origin, ReadCheckpoints, SealedAuditRecord, StoredCheckpoint,
+    Subject,
+};
 use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
@@ -191,6 +194,16 @@ impl<'a> World<'a> {
     /// Runs an operation.
     pub(super) async fn operate<O: Operation>(&self, principal: &Principal, operation: O) -> Result<O::Outcome, Error> {
         self.operate_on(&self.store, principal, operation).await
+    }
+
+    /// Appends entries to the audit log.
+    pub(super) async fn append(&self, entries: Vec<SealedAuditRecord>) -> Result<(), Error> {
+        self.operate(&Principal::Operator, AppendEntries(entries)).await
+    }
+
+    /// Reads checkpoints.
+    pub(super) async fn checkpoints(&self, read: ReadCheckpoints) -> Vec<StoredCheckpoint> {
+        self.operate(&Principal::Operator, read).await.unwrap()
     }
 
     pub(super) async fn set_state(&self, state: OrganizationState) {

@@ -1,14 +1,14 @@
 //! The audit trail and its checkpoints.
 
-use super::{Inner, MemoryStore, State};
-use crate::clock::lock;
-use async_trait::async_trait;
+use super::rows::{MemoryRows, done};
+use super::{Defect, State};
 use uuid::Uuid;
 use vault_core::audit::{
-    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+    AuditEntry, DeliveryLease, DeliveryPosition, DeliveryState, RecordDelivered, SealedAuditRecord, SealedCheckpoint,
+    StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditTrail, CutAudit, Delivery, StoreError};
+use vault_core::port::{CheckpointRows, Reply};
 use vault_core::time::Timestamp;
 
 /// Delivery position of the audit log, and the lease of the delivering process.
@@ -19,114 +19,86 @@ pub(super) struct DeliveryRow {
     pub(super) until: Timestamp,
 }
 
-#[async_trait]
-impl AuditLog for MemoryStore {
-    async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError> {
-        self.decide(|state| state.audit.extend(records))
-    }
-}
-
-#[async_trait]
-impl AuditTrail for MemoryStore {
-    async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {
-        self.decide(|_| ())?;
-        let mut entries = lock(&self.inner).entries();
-        entries.retain(|entry| entry.id.parse().is_ok_and(|id| ids.contains(&id)));
-        Ok(entries)
-    }
-
-    async fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, StoreError> {
-        self.decide(|_| ())?;
-        let entries = lock(&self.inner).entries().into_iter();
+impl CheckpointRows for MemoryRows<'_> {
+    fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Reply<'_, Vec<UnsealedEntry>> {
+        let entries = entries(&self.state(), self.trail).into_iter();
         let unsealed = entries.filter(|entry| entry.checkpoint.is_none());
         let unsealed = unsealed.filter(|entry| after.as_ref().is_none_or(|after| entry.id > *after));
-        Ok(unsealed.take(limit).map(|AuditEntry { id, code, .. }| UnsealedEntry { id, code }).collect())
+        done(unsealed.take(limit).map(|AuditEntry { id, code, .. }| UnsealedEntry { id, code }).collect())
     }
 
-    async fn newest_checkpoint(&self) -> Result<Option<StoredCheckpoint>, StoreError> {
-        self.decide(|state| state.checkpoints.values().next_back().map(stored))
+    fn newest_checkpoint(&self) -> Reply<'_, Option<StoredCheckpoint>> {
+        done(self.state().checkpoints.values().next_back().map(stored))
     }
 
-    async fn checkpoints(&self, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, StoreError> {
-        self.decide(|state| {
-            let later = state.checkpoints.iter().filter(|(number, _)| **number > after);
-            later.take(limit).map(|(_, sealed)| stored(sealed)).collect()
-        })
+    fn checkpoints(&self, after: i64, limit: usize) -> Reply<'_, Vec<StoredCheckpoint>> {
+        let state = self.state();
+        let later = state.checkpoints.iter().filter(|(number, _)| **number > after);
+        done(later.take(limit).map(|(_, sealed)| stored(sealed)).collect())
     }
 
-    async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError> {
-        let there = lock(&self.inner).trail_ids.clone();
-        self.decide(|state| {
-            let number = sealed.checkpoint.number;
-            let follows = number == 1 || state.checkpoints.contains_key(&(number - 1));
-            let ids = &sealed.checkpoint.entries;
-            let free = ids.iter().all(|id| there.contains(id) && !state.checkpointed.contains_key(id));
-            let added = follows && free && !state.checkpoints.contains_key(&number);
-            if added {
-                state.checkpointed.extend(ids.iter().map(|id| (*id, number)));
-                state.checkpoints.insert(number, sealed);
-            }
-            added
-        })
-    }
-
-    async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError> {
-        let CutAudit { first, entries, start, audit } = command;
-        let cut = self.decide(|state| {
-            let number = start.checkpoint.number;
-            let same = state.checkpoints.get(&number).is_some_and(|it| it.checkpoint.hash == start.checkpoint.hash);
-            let cut = same && state.checkpoints.keys().next() == Some(&first);
-            if cut {
-                state.checkpoints.retain(|other, _| *other > number);
-                state.checkpoints.insert(number, start);
-                state.checkpointed.retain(|id, _| !entries.contains(id));
-                state.audit.push(audit);
-            }
-            cut
-        })?;
-        if cut {
-            lock(&self.inner).trail.retain(|sealed| !entries.contains(&sealed.record.id));
+    fn insert_checkpoint(&self, sealed: &SealedCheckpoint) -> Reply<'_, bool> {
+        let mut state = self.state();
+        let is_new = !state.checkpoints.contains_key(&sealed.checkpoint.number);
+        if is_new {
+            state.checkpoints.insert(sealed.checkpoint.number, sealed.clone());
         }
-        Ok(cut)
+        done(is_new)
     }
 
-    async fn acquire_delivery_lease(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
-        let Delivery { holder, now, until, first } = delivery;
-        self.decide(|state| {
-            let row = state.delivery.get_or_insert(DeliveryRow { position: first, holder, until });
-            let longest = now.plus_seconds(Delivery::LONGEST_SECONDS);
-            let free = row.holder == holder || row.until <= now || row.until > longest;
-            free.then(|| {
-                (row.holder, row.until) = (holder, until);
-                row.position.clone()
-            })
-        })
+    fn seal_entries(&self, entries: &[AuditId], checkpoint: i64) -> Reply<'_, usize> {
+        if self.has(Defect::SealsAgain) {
+            return done(entries.len());
+        }
+        let mut state = self.state();
+        let stored = self.trail.iter().map(|sealed| sealed.record.id).filter(|id| entries.contains(id));
+        let free: Vec<_> = stored.filter(|id| !state.checkpointed.contains_key(id)).collect();
+        state.checkpointed.extend(free.iter().map(|id| (*id, checkpoint)));
+        done(free.len())
     }
 
-    async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError> {
-        self.decide(|state| {
-            let row = state.delivery.as_mut().filter(|row| row.holder == holder && row.position.checkpoint == from);
-            row.map(|row| row.position = to).is_some()
-        })
+    fn empty_checkpoint(&self, start: &SealedCheckpoint) -> Reply<'_, bool> {
+        let mut state = self.state();
+        let row = state.checkpoints.get_mut(&start.checkpoint.number);
+        let row = row.filter(|row| row.checkpoint.hash == start.checkpoint.hash);
+        done(row.map(|row| *row = start.clone()).is_some())
     }
 
-    async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError> {
-        self.decide(|state| {
-            let state_of = |row: &DeliveryRow| DeliveryState { position: row.position.clone(), until: Some(row.until) };
-            state.delivery.as_ref().map(state_of)
-        })
+    fn remove_audit(&self, before: i64, entries: &[AuditId]) -> Reply<'_, ()> {
+        let mut state = self.state();
+        state.checkpoints.retain(|number, _| *number >= before);
+        state.checkpointed.retain(|id, _| !entries.contains(id));
+        state.removed_audit.extend_from_slice(entries);
+        done(())
+    }
+
+    fn take_delivery_lease(&self, lease: &DeliveryLease) -> Reply<'_, Option<DeliveryPosition>> {
+        let DeliveryLease { holder, now, until, first } = lease.clone();
+        let mut state = self.state();
+        let row = state.delivery.get_or_insert(DeliveryRow { position: first, holder, until });
+        let longest = now.plus_seconds(DeliveryLease::LONGEST_SECONDS);
+        let free = row.holder == holder || row.until <= now || row.until > longest;
+        done(free.then(|| {
+            (row.holder, row.until) = (holder, until);
+            row.position.clone()
+        }))
+    }
+
+    fn move_delivery_position(&self, delivered: &RecordDelivered) -> Reply<'_, bool> {
+        let RecordDelivered { holder, from, to } = delivered;
+        let mut state = self.state();
+        let row = state.delivery.as_mut().filter(|row| row.holder == *holder && row.position.checkpoint == *from);
+        done(row.map(|row| row.position = to.clone()).is_some())
+    }
+
+    fn delivery_state(&self) -> Reply<'_, Option<DeliveryState>> {
+        let state_of = |row: &DeliveryRow| DeliveryState { position: row.position.clone(), until: Some(row.until) };
+        done(self.state().delivery.as_ref().map(state_of))
     }
 }
 
 fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
     StoredCheckpoint { number: sealed.checkpoint.number, sealed: Some(sealed.clone()) }
-}
-
-impl Inner {
-    /// Returns every entry by ID.
-    pub(super) fn entries(&self) -> Vec<AuditEntry> {
-        entries(&self.state, &self.trail)
-    }
 }
 
 /// Returns every entry by ID.

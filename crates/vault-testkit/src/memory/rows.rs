@@ -647,6 +647,12 @@ impl AuditRows for MemoryRows<'_> {
         done(entries.into_iter().filter(is_next).take(limit).collect())
     }
 
+    fn entries_with(&self, ids: &[AuditId]) -> Reply<'_, Vec<AuditEntry>> {
+        let mut entries = super::audit::entries(&self.state(), self.trail);
+        entries.retain(|entry| entry.id.parse().is_ok_and(|id| ids.contains(&id)));
+        done(entries)
+    }
+
     fn recorded(&self, query: &RecordedStates) -> Reply<'_, Vec<RowState>> {
         done(self.entries_about(query).iter().filter_map(|entry| entry.left(query.row)).collect())
     }

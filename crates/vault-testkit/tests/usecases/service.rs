@@ -49,7 +49,7 @@ impl Service {
     pub(crate) async fn new() -> Self {
         let (mut fake, work) = (FakeVault::new(), Arc::new(Work::default()));
         fake.environment.audit = Noted::new(FakeAuditSealer, &work);
-        fake.tally = Arc::new(AuditTally::new(fake.environment.clone(), fake.store.clone()));
+        fake.tally = Arc::new(AuditTally::new(fake.environment.clone(), fake.operations()));
         let ports = AccountPorts {
             hasher: Noted::new(fake.hasher.clone(), &work),
             passcodes: Noted::new(fake.passcodes.clone(), &work),

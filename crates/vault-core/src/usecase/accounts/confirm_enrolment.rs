@@ -2,11 +2,10 @@
 //! the re-enrolled one.
 
 use super::Accounts;
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordEntry, Subject};
 use crate::error::{Error, Refusal};
 use crate::invitation::{ConfirmEnrolment, OpenInvitation};
 use crate::passcode::Passcode;
-use crate::port::Event;
 use crate::principal::Principal;
 use secrecy::SecretString;
 
@@ -33,9 +32,7 @@ impl Accounts {
         let Some(step) = step else {
             let (subject, action) = (Subject::Account(account), AuditAction::EnrolmentRefused);
             let audit = self.environment.record(now, Some(organization), Actor::Unknown, action, subject);
-            let refused = Event::recorded(&audit);
-            self.log.append(vec![audit]).await?;
-            self.environment.emit(refused);
+            self.operations.run(&self.environment, &Principal::Operator, RecordEntry(audit)).await?;
             return Err(Refusal::InvalidEnrolment.into());
         };
         let (re_enrols, code, secrets) = (invitation.re_enrols(), invitation.code, draft.secrets.id);

@@ -41,7 +41,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{InstanceId, OrganizationId, SecretsId};
 use crate::operation::Operations;
 use crate::organization::{Organization, ReadOrganization};
-use crate::port::{AuditLog, Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
+use crate::port::{Entropy, Event, KeyedDigester, PasscodeVerifier, PasswordHasher, TokenIssuer};
 use crate::principal::Principal;
 use crate::time::Ttl;
 use std::sync::Arc;
@@ -55,8 +55,6 @@ pub struct AccountPorts {
     pub tally: Arc<AuditTally>,
     /// Runs operations.
     pub operations: Operations,
-    /// The audit log, for refusals without an operation.
-    pub log: Arc<dyn AuditLog>,
     /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
     /// Generates and verifies TOTP secrets, passcodes and recovery codes.
@@ -77,7 +75,6 @@ pub struct Accounts {
     environment: Environment,
     tally: Arc<AuditTally>,
     operations: Operations,
-    log: Arc<dyn AuditLog>,
     hasher: Arc<dyn PasswordHasher>,
     passcodes: Arc<dyn PasscodeVerifier>,
     tokens: Arc<dyn TokenIssuer>,
@@ -89,14 +86,13 @@ pub struct Accounts {
 impl Accounts {
     /// Creates the context for the instance `instance`, which all access tokens name.
     pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
-        let AccountPorts { environment, tally, operations, log, hasher, passcodes, tokens, digester, entropy } = ports;
+        let AccountPorts { environment, tally, operations, hasher, passcodes, tokens, digester, entropy } = ports;
         Self {
             instance,
             max_ttl: Ttl::MAX,
             environment,
             tally,
             operations,
-            log,
             hasher,
             passcodes,
             tokens,

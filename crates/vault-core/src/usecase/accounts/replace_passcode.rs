@@ -2,11 +2,10 @@
 
 use super::{Accounts, OwnerProof};
 use crate::account::{ConfirmPasscode, ReserveConfirmation};
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, AuditAction, RecordEntry, Subject};
 use crate::error::{Error, Refusal};
 use crate::login::OwnChange;
 use crate::passcode::{Passcode, PasscodeSecret};
-use crate::port::Event;
 use crate::principal::{Principal, SessionPrincipal};
 use secrecy::SecretString;
 
@@ -53,9 +52,7 @@ impl Accounts {
         let Some(step) = step else {
             let action = AuditAction::AccountPasscodeChangeRefused;
             let record = self.environment.record(now, organization, Actor::from(principal), action, subject);
-            let unconfirmed = Event::recorded(&record);
-            self.log.append(vec![record]).await?;
-            self.environment.emit(unconfirmed);
+            self.operations.run(&self.environment, &session, RecordEntry(record)).await?;
             return Err(Refusal::InvalidLogin.into());
         };
         let confirm = ConfirmPasscode { principal: principal.clone(), pending: pending.id, step };

@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::federation::ClosedTrusts;
 use crate::integration::IntegrationPrincipal;
 use crate::operation::Operations;
-use crate::port::{AuditLog, CredentialVendor, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError};
+use crate::port::{CredentialVendor, KeyedDigester, Opener, ProviderTrust, StorageProbe, StoreError};
 use std::sync::Arc;
 
 /// Maximum number of restarts because the integration or a credential changed concurrently.
@@ -47,7 +47,6 @@ const CONCURRENT: usize = 16;
 pub struct Activations {
     environment: Environment,
     tally: Arc<AuditTally>,
-    log: Arc<dyn AuditLog>,
     operations: Operations,
     opener: Arc<dyn Opener>,
     digester: Arc<dyn KeyedDigester>,
@@ -65,14 +64,12 @@ impl Activations {
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
-        log: Arc<dyn AuditLog>,
         operations: Operations,
         opener: Arc<dyn Opener>,
     ) -> Self {
         Self {
             environment,
             tally,
-            log,
             digester: Arc::clone(&operations.ports.digester),
             operations,
             opener,

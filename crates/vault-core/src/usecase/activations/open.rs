@@ -5,7 +5,7 @@ use crate::activation::{
     AbortActivation, FetchCredentials, FetchedCredential, FetchedNamespace, IssuedCredential, MAX_CREDENTIALS,
     NewActivation, Purpose, VendRule,
 };
-use crate::audit::{AuditAction, AuditNote, Subject};
+use crate::audit::{AuditAction, AuditNote, RecordEntry, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
@@ -125,16 +125,16 @@ impl Activations {
     ) -> Result<(), Error> {
         let note = opening.note(principal, left);
         let audit = self.record(principal, opening.occasion.failure(), Subject::Credential(failed), note);
-        let recorded = Event::recorded(&audit);
         match &opening.occasion {
             Occasion::Begin(activation) => {
                 let (organization, activation) = (principal.organization, activation.id);
+                let recorded = Event::recorded(&audit);
                 self.by_system(AbortActivation { organization, activation, audit }).await?;
+                self.environment.emit(recorded);
+                Ok(())
             }
-            Occasion::Renewal(_) | Occasion::Check => self.log.append(vec![audit]).await?,
+            Occasion::Renewal(_) | Occasion::Check => self.by_system(RecordEntry(audit)).await,
         }
-        self.environment.emit(recorded);
-        Ok(())
     }
 
     async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<FetchedNamespace, Error> {
@@ -165,10 +165,7 @@ impl Activations {
     ) -> Result<(), Error> {
         let subject = Subject::Integration(principal.integration);
         let audit = self.record(principal, action, subject, opening.note(principal, Vec::new()));
-        let refused = Event::recorded(&audit);
-        self.log.append(vec![audit]).await?;
-        self.environment.emit(refused);
-        Ok(())
+        self.by_system(RecordEntry(audit)).await
     }
 }
 

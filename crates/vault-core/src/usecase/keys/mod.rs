@@ -15,7 +15,7 @@ use super::Environment;
 use crate::error::Error;
 use crate::id::KeyId;
 use crate::operation::{Operation, Operations};
-use crate::port::{InstanceRewrapper, RotationStore};
+use crate::port::{InstanceRewrapper, KeyRepository};
 use crate::principal::Principal;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct RotationEnd {
 #[derive(Clone)]
 pub struct Keys {
     environment: Environment,
-    store: Arc<dyn RotationStore>,
+    store: Arc<dyn KeyRepository>,
     operations: Operations,
     instance_rewrapper: Arc<dyn InstanceRewrapper>,
     batch: usize,
@@ -58,7 +58,7 @@ impl Keys {
     /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
-        store: Arc<dyn RotationStore>,
+        store: Arc<dyn KeyRepository>,
         operations: Operations,
         instance_rewrapper: Arc<dyn InstanceRewrapper>,
     ) -> Self {

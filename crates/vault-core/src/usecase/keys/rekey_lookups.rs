@@ -6,6 +6,7 @@
 //! Deliveries of events and idempotency keys are not rekeyed, because they are deleted gradually.
 
 use super::Keys;
+use crate::audit::ReadCheckpoints;
 use crate::credential::RelabelCredential;
 use crate::error::{Error, Refusal};
 use crate::inspect::{InspectedRow, ReadPage, Stage as Rows};
@@ -89,9 +90,12 @@ impl LookUpMoves {
 
     /// Signs the event position again. A server that reads events does this itself.
     async fn move_position(&mut self) -> Result<(), Error> {
-        let Keys { store, environment, operations, .. } = self.keys.clone();
+        let Keys { environment, operations, .. } = self.keys.clone();
         let digester = Arc::clone(&operations.ports.digester);
-        let Some(newest) = store.newest_checkpoint().await? else { return Ok(()) };
+        let Some(newest) = operations.run(&environment, &Principal::Operator, ReadCheckpoints::Newest).await?.pop()
+        else {
+            return Ok(());
+        };
         let now = environment.now();
         let holder = environment.ids.random();
         let first = EventPosition::sign(newest.number, now, crate::usecase::receivers::position(now), &*digester);

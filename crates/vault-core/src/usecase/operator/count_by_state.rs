@@ -1,6 +1,7 @@
 //! Metrics that are counted periodically instead of with each change.
 
 use super::Operator;
+use crate::audit::UnsealedEntries;
 use crate::credential_counts::{CredentialCounts, ExpiryBounds};
 use crate::error::Error;
 use crate::id::AuditId;
@@ -44,7 +45,7 @@ impl Operator {
     /// The store failed.
     pub async fn key_usage(&self) -> Result<KeyUsage, Error> {
         let uses = self.store.most_key_uses().await?;
-        let oldest = self.store.unsealed_entries(None, 1).await?;
+        let oldest = self.run(UnsealedEntries { after: None, limit: 1 }).await?;
         let written_at = oldest.first().and_then(|entry| entry.id.parse().ok()).map(written_at);
         let now = self.environment.now();
         Ok(KeyUsage {

@@ -1,9 +1,12 @@
 //! Deletion of audit entries after their retention.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointRef, SealedCheckpoint, Subject};
+use crate::audit::{
+    Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointRef, CutAudit, ReadCheckpoints, SealedCheckpoint,
+    Subject,
+};
 use crate::error::Error;
-use crate::port::{CutAudit, StoreError};
+use crate::port::StoreError;
 use crate::time::Timestamp;
 
 /// Number of checkpoints that are read at a time.
@@ -35,7 +38,7 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn audit_start(&self) -> Result<Option<CheckpointRef>, Error> {
-        let first = self.store.checkpoints(0, 1).await?.pop().and_then(|first| first.sealed);
+        let first = self.run(ReadCheckpoints::From(1)).await?.pop().and_then(|first| first.sealed);
         let start =
             first.filter(|first| first.checkpoint.is_start() && self.environment.audit.is_genuine_checkpoint(first));
         Ok(start.map(|start| start.checkpoint.mark()))
@@ -56,7 +59,7 @@ impl Operator {
             let newest = self.newest_checkpoint().await?.number;
             let last = last.map_or(newest - 1, |last| last.min(newest - 1));
             let (mut first, mut start, mut entries) = (None, None, Vec::new());
-            for stored in self.store.checkpoints(0, PAGE).await? {
+            for stored in self.run(ReadCheckpoints::After { number: 0, limit: PAGE }).await? {
                 let number = stored.number;
                 let sound = stored.sealed.filter(|sealed| self.environment.audit.is_genuine_checkpoint(sealed));
                 let due = sound.as_ref().is_none_or(|sealed| number <= last && sealed.checkpoint.at < before);
@@ -86,7 +89,7 @@ impl Operator {
             audit.record.count = i64::try_from(count).unwrap_or(i64::MAX);
             let audit = self.environment.audit.seal(audit.record);
             // `false` means that another process was faster.
-            if self.store.cut_audit(CutAudit { first, entries, start, audit }).await? {
+            if self.run(CutAudit { first, entries, start, audit }).await? {
                 removed.entries += count;
             }
             if self.environment.now().millis_since(began) >= millis {

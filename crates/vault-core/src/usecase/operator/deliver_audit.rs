@@ -1,15 +1,16 @@
 //! Delivery of audit entries to a sink.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, AuditEntry, DeliveryBreach, DeliveryPosition, Subject};
+use crate::audit::{
+    Actor, AppendEntries, AuditAction, DeliveryBreach, DeliveryLease, DeliveryPosition, FindEntries, ReadCheckpoints,
+    ReadDelivery, RecordDelivered, Subject,
+};
 use crate::error::Error;
-use crate::id::AuditId;
-use crate::port::{AuditSink, Delivery, Event};
-use std::collections::HashMap;
+use crate::port::{AuditSink, Event};
 use uuid::Uuid;
 
 /// Duration of the delivery lease, in seconds. If a sink takes longer for one checkpoint, it may get entries twice.
-const LEASE_SECONDS: i64 = Delivery::LONGEST_SECONDS / 2;
+const LEASE_SECONDS: i64 = DeliveryLease::LONGEST_SECONDS / 2;
 
 /// Result of one round of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +70,11 @@ impl Operator {
             if waiting == 0 || (entries > 0 && self.environment.now().millis_since(began) >= millis) {
                 return Ok(Some(DeliveredAudit { entries, checkpoint, waiting }));
             }
-            let next = self.store.checkpoints(checkpoint, 1).await.map_err(Error::from)?.pop();
+            let next = self.run(ReadCheckpoints::From(checkpoint + 1)).await?.pop();
             let Some(next) = next else { return Ok(Some(DeliveredAudit { entries, checkpoint, waiting: 0 })) };
             // Missing and damaged checkpoints are reported by `verify_audit`.
             let ids = next.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
-            let found = self.ordered(ids).await?;
+            let found = self.run(FindEntries(ids)).await?;
             if !found.is_empty() {
                 let delivered = sink.deliver(&found).await;
                 delivered.map_err(|cause| DeliveryError::Sink { checkpoint: next.number, cause })?;
@@ -103,7 +104,7 @@ impl Operator {
         let action = AuditAction::AuditDeliveryReset;
         let record = self.environment.record(now, None, Actor::System, action, Subject::Audit);
         let id = record.record.id;
-        self.store.append(vec![record]).await?;
+        self.run(AppendEntries(vec![record])).await?;
         self.environment.awaited.add([id]);
         Ok(self.note_delivered(holder, position.checkpoint, 0).await?.then_some(0))
     }
@@ -122,8 +123,8 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn delivery_progress(&self) -> Result<Option<DeliveryProgress>, Error> {
-        let Some(state) = self.store.delivery().await? else { return Ok(None) };
-        let longest = self.environment.now().plus_seconds(Delivery::LONGEST_SECONDS);
+        let Some(state) = self.run(ReadDelivery).await? else { return Ok(None) };
+        let longest = self.environment.now().plus_seconds(DeliveryLease::LONGEST_SECONDS);
         let reserved = state.until.filter(|until| *until > longest).map(DeliveryBreach::Reserved);
         let breach = self.breach_of(&state.position).await?.or(reserved);
         let newest = self.newest_checkpoint().await?.number;
@@ -133,12 +134,12 @@ impl Operator {
     async fn acquire_delivery_lease(&self, holder: Uuid, seconds: i64) -> Result<Option<DeliveryPosition>, Error> {
         let now = self.environment.now();
         let (until, first) = (now.plus_seconds(seconds), DeliveryPosition::seal(0, now, &*self.environment.audit));
-        Ok(self.store.acquire_delivery_lease(Delivery { holder, now, until, first }).await?)
+        self.run(DeliveryLease { holder, now, until, first }).await
     }
 
     async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, Error> {
         let to = DeliveryPosition::seal(to, self.environment.now(), &*self.environment.audit);
-        Ok(self.store.note_delivered(holder, from, to).await?)
+        self.run(RecordDelivered { holder, from, to }).await
     }
 
     async fn breach_of(&self, position: &DeliveryPosition) -> Result<Option<DeliveryBreach>, Error> {
@@ -148,12 +149,5 @@ impl Operator {
         }
         let newest = self.newest_checkpoint().await?.number;
         Ok((position > newest).then_some(DeliveryBreach::Ahead { position, newest }))
-    }
-
-    /// Returns the entries with these IDs, in this order.
-    async fn ordered(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, Error> {
-        let found = self.store.entries(ids.clone()).await?;
-        let mut found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
-        Ok(ids.iter().filter_map(|id| found.remove(&id.to_string())).collect())
     }
 }

@@ -1,7 +1,10 @@
 //! Creation of checkpoints over audit entries.
 
 use super::Operator;
-use crate::audit::{CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, StoredCheckpoint, UnsealedEntry};
+use crate::audit::{
+    AddCheckpoint, CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointRef, FindEntries, ReadCheckpoints,
+    StoredCheckpoint, UnsealedEntries, UnsealedEntry,
+};
 use crate::error::Error;
 use crate::id::AuditId;
 use crate::port::{Event, StoreError};
@@ -44,7 +47,7 @@ impl Operator {
         let began = self.environment.now();
         let (mut sealed, mut after, mut overtaken) = (SealedAudit::default(), None, 0);
         loop {
-            let page = self.store.unsealed_entries(after.clone(), CHECKPOINT_ENTRIES).await?;
+            let page = self.run(UnsealedEntries { after: after.clone(), limit: CHECKPOINT_ENTRIES }).await?;
             let entries: Vec<(AuditId, &[u8])> = page.iter().filter_map(readable).collect();
             if entries.is_empty() || self.add_checkpoint(&entries).await? {
                 (sealed.entries, overtaken) = (sealed.entries + entries.len(), 0);
@@ -70,11 +73,11 @@ impl Operator {
         let ids: Vec<AuditId> = awaited.iter().copied().collect();
         let mut numbers = BTreeSet::new();
         for ids in ids.chunks(CHECKPOINT_ENTRIES) {
-            let found = self.store.entries(ids.to_vec()).await?;
+            let found = self.run(FindEntries(ids.to_vec())).await?;
             numbers.extend(found.iter().filter_map(|entry| entry.checkpoint));
         }
         for number in numbers {
-            let found = self.store.checkpoints(number.saturating_sub(1), 1).await?;
+            let found = self.run(ReadCheckpoints::From(number)).await?;
             let Some(sealed) = found.into_iter().find_map(|stored| stored.sealed) else { continue };
             if !self.environment.audit.is_genuine_checkpoint(&sealed) {
                 // Another process may have sealed it under a new key.
@@ -102,7 +105,7 @@ impl Operator {
         let hash = self.environment.audit.hash_checkpoint(&content.to_bytes());
         let ids = entries.iter().map(|(id, _)| *id).collect();
         let checkpoint = Checkpoint { number, at: content.at, entries: ids, hash };
-        Ok(self.store.add_checkpoint(self.environment.audit.seal_checkpoint(checkpoint)).await?)
+        self.run(AddCheckpoint(self.environment.audit.seal_checkpoint(checkpoint))).await
     }
 
     /// Returns the newest checkpoint. If it cannot be read, its hash is replaced by zeros, so that sealing continues.
@@ -111,7 +114,7 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn newest_checkpoint(&self) -> Result<CheckpointRef, Error> {
-        Ok(self.store.newest_checkpoint().await?.map_or(CheckpointRef::NONE, |stored| mark(&stored)))
+        Ok(self.run(ReadCheckpoints::Newest).await?.first().map_or(CheckpointRef::NONE, mark))
     }
 
     /// Returns whether the store has this checkpoint.
@@ -122,7 +125,7 @@ impl Operator {
         if mark.number == 0 {
             return Ok(true);
         }
-        let found = self.store.checkpoints(mark.number - 1, 1).await?;
+        let found = self.run(ReadCheckpoints::From(mark.number)).await?;
         Ok(found.first().is_some_and(|stored| self::mark(stored) == mark))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Operator;
 use crate::audit::{
-    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointRef, ListEntries,
-    SealedCheckpoint,
+    AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointContent, CheckpointRef, FindEntries,
+    ListEntries, ReadCheckpoints, SealedCheckpoint,
 };
 use crate::digest::Digest;
 use crate::error::Error;
@@ -65,7 +65,7 @@ impl Operator {
     ) -> Result<(), Error> {
         let (mut number, mut previous, mut changed) = (0, Some(CheckpointRef::NONE.hash), Vec::new());
         'pages: loop {
-            let page = self.store.checkpoints(number, PAGE).await?;
+            let page = self.run(ReadCheckpoints::After { number, limit: PAGE }).await?;
             if page.is_empty() {
                 break;
             }
@@ -113,7 +113,7 @@ impl Operator {
     ) -> Result<(), Error> {
         let checkpoint = &sealed.checkpoint;
         let number = checkpoint.number;
-        let found = self.store.entries(checkpoint.entries.clone()).await?;
+        let found = self.run(FindEntries(checkpoint.entries.clone())).await?;
         let found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
         let (mut codes, mut sound) = (Vec::new(), true);
         for id in &checkpoint.entries {
@@ -206,7 +206,7 @@ impl Operator {
                 }
             }
             for (number, entries) in named {
-                let stored = self.store.checkpoints(number.saturating_sub(1), 1).await?.pop();
+                let stored = self.run(ReadCheckpoints::From(number)).await?.pop();
                 match stored.filter(|stored| stored.number == number) {
                     // Reported with the checkpoints.
                     Some(stored) if stored.sealed.is_none() => {}

@@ -1,8 +1,7 @@
 //! Checkpoints, each of which seals entries.
 
-use super::super::{Read, Transaction};
-use super::{AuditRecorder, LARGEST_LIST};
-use crate::db::{Db, Tx};
+use super::LARGEST_LIST;
+use crate::db::{Db, Reply, Tx};
 use crate::failure::Failure;
 use crate::schema::{audit, audit_checkpoints};
 use crate::stored::{AnyId, StoredId as _};
@@ -10,7 +9,6 @@ use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, Selec
 use vault_core::audit::{Checkpoint, SealedCheckpoint, StoredCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::id::AuditId;
-use vault_core::port::CutAudit;
 use vault_core::time::Timestamp;
 
 #[derive(Queryable, Selectable)]
@@ -42,108 +40,69 @@ impl CheckpointRow {
     }
 }
 
-/// The newest checkpoint.
-pub(crate) struct NewestCheckpoint;
-
-impl Read for NewestCheckpoint {
-    type Outcome = Option<StoredCheckpoint>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Option<StoredCheckpoint>, Failure> {
-        let newest =
-            audit_checkpoints::table.order(audit_checkpoints::number.desc()).select(CheckpointRow::as_select());
-        Ok(tx.page(newest, 1).await?.into_iter().next().map(CheckpointRow::decode))
-    }
+pub(crate) async fn newest(tx: &Tx<'_>) -> Result<Option<StoredCheckpoint>, Failure> {
+    let newest = audit_checkpoints::table.order(audit_checkpoints::number.desc()).select(CheckpointRow::as_select());
+    Ok(tx.page(newest, 1).await?.into_iter().next().map(CheckpointRow::decode))
 }
 
-/// Checkpoints after a number.
-pub(crate) struct ListCheckpoints {
-    pub(crate) after: i64,
-    pub(crate) limit: usize,
+/// Reads checkpoints after a number.
+pub(crate) async fn following(tx: &Tx<'_>, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, Failure> {
+    let following = audit_checkpoints::table
+        .filter(audit_checkpoints::number.gt(after))
+        .order(audit_checkpoints::number)
+        .select(CheckpointRow::as_select());
+    Ok(tx.page(following, limit).await?.into_iter().map(CheckpointRow::decode).collect())
 }
 
-impl Read for ListCheckpoints {
-    type Outcome = Vec<StoredCheckpoint>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<StoredCheckpoint>, Failure> {
-        let following = audit_checkpoints::table
-            .filter(audit_checkpoints::number.gt(self.after))
-            .order(audit_checkpoints::number)
-            .select(CheckpointRow::as_select());
-        Ok(tx.page(following, self.limit).await?.into_iter().map(CheckpointRow::decode).collect())
-    }
-}
-
-impl Transaction for SealedCheckpoint {
-    /// Whether the checkpoint was added: it follows the newest one, and all its entries were unsealed.
-    type Outcome = bool;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let Self { checkpoint, key, code } = self;
-        if checkpoint.number > 1 {
-            let previous = audit_checkpoints::table
-                .filter(audit_checkpoints::number.eq(checkpoint.number - 1))
-                .select(audit_checkpoints::number);
-            if tx.first::<i64, _>(previous).await?.is_none() {
-                return Ok(false);
-            }
-        }
-        let entries: Vec<u8> = checkpoint.entries.iter().flat_map(|id| *id.as_bytes()).collect();
-        let new = diesel::insert_into(audit_checkpoints::table)
-            .values((
-                audit_checkpoints::number.eq(checkpoint.number),
-                audit_checkpoints::at.eq(checkpoint.at.as_millis()),
-                audit_checkpoints::entries.eq(entries),
-                audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()),
-                audit_checkpoints::key_id.eq(key.stored()),
-                audit_checkpoints::code.eq(code.as_bytes().as_slice()),
-            ))
-            .on_conflict_do_nothing();
-        if tx.execute(new).await? == 0 {
-            return Ok(false);
-        }
-        let mut sealed = 0;
-        for ids in checkpoint.entries.chunks(LARGEST_LIST) {
-            let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
-            let unsealed = audit::table.filter(ids).filter(audit::checkpoint.is_null());
-            sealed += tx.execute(diesel::update(unsealed).set(audit::checkpoint.eq(checkpoint.number))).await?;
-        }
-        if sealed != checkpoint.entries.len() {
-            return Ok(false);
-        }
-        audit.commit_without_entry();
-        Ok(true)
-    }
-}
-
-/// Removes the oldest entries, at most those of one checkpoint at a time.
-impl Transaction for CutAudit {
-    /// Whether the entries were removed: the first checkpoint is still the expected one.
-    type Outcome = bool;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let SealedCheckpoint { checkpoint, key, code } = &self.start;
-        let first = audit_checkpoints::table.order(audit_checkpoints::number).select(audit_checkpoints::number);
-        if tx.page::<i64, _>(first, 1).await? != [self.first] {
-            return Ok(false);
-        }
-        let row = audit_checkpoints::table
-            .filter(audit_checkpoints::number.eq(checkpoint.number))
-            .filter(audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()));
-        let emptied = diesel::update(row).set((
-            audit_checkpoints::entries.eq(Vec::new()),
+/// Inserts a checkpoint, unless one with its number exists.
+pub(crate) fn insert<'t>(tx: &'t Tx<'_>, sealed: &SealedCheckpoint) -> Reply<'t, usize> {
+    let SealedCheckpoint { checkpoint, key, code } = sealed;
+    let entries: Vec<u8> = checkpoint.entries.iter().flat_map(|id| *id.as_bytes()).collect();
+    let new = diesel::insert_into(audit_checkpoints::table)
+        .values((
+            audit_checkpoints::number.eq(checkpoint.number),
+            audit_checkpoints::at.eq(checkpoint.at.as_millis()),
+            audit_checkpoints::entries.eq(entries),
+            audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().to_vec()),
             audit_checkpoints::key_id.eq(key.stored()),
-            audit_checkpoints::code.eq(code.as_bytes().as_slice()),
-        ));
-        if tx.execute(emptied).await? == 0 {
-            return Ok(false);
-        }
-        let earlier = audit_checkpoints::table.filter(audit_checkpoints::number.lt(checkpoint.number));
-        tx.execute(diesel::delete(earlier)).await?;
-        for ids in self.entries.chunks(LARGEST_LIST) {
-            let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
-            tx.execute(diesel::delete(audit::table.filter(ids))).await?;
-        }
-        audit.record(tx, &self.audit).await?;
-        Ok(true)
+            audit_checkpoints::code.eq(code.as_bytes().to_vec()),
+        ))
+        .on_conflict_do_nothing();
+    tx.execute(new)
+}
+
+/// Records a checkpoint in entries without one. Returns their number.
+pub(crate) async fn seal(tx: &Tx<'_>, entries: &[AuditId], checkpoint: i64) -> Result<usize, Failure> {
+    let mut sealed = 0;
+    for ids in entries.chunks(LARGEST_LIST) {
+        let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
+        let unsealed = audit::table.filter(ids).filter(audit::checkpoint.is_null());
+        sealed += tx.execute(diesel::update(unsealed).set(audit::checkpoint.eq(checkpoint))).await?;
     }
+    Ok(sealed)
+}
+
+/// Removes the IDs of entries from a checkpoint.
+pub(crate) fn empty<'t>(tx: &'t Tx<'_>, start: &SealedCheckpoint) -> Reply<'t, usize> {
+    let SealedCheckpoint { checkpoint, key, code } = start;
+    let row = audit_checkpoints::table
+        .filter(audit_checkpoints::number.eq(checkpoint.number))
+        .filter(audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().to_vec()));
+    let emptied = (
+        audit_checkpoints::entries.eq(Vec::new()),
+        audit_checkpoints::key_id.eq(key.stored()),
+        audit_checkpoints::code.eq(code.as_bytes().to_vec()),
+    );
+    tx.execute(diesel::update(row).set(emptied))
+}
+
+/// Removes the checkpoints before a number, and entries.
+pub(crate) async fn remove(tx: &Tx<'_>, before: i64, entries: &[AuditId]) -> Result<(), Failure> {
+    let earlier = audit_checkpoints::table.filter(audit_checkpoints::number.lt(before));
+    tx.execute(diesel::delete(earlier)).await?;
+    for ids in entries.chunks(LARGEST_LIST) {
+        let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
+        tx.execute(diesel::delete(audit::table.filter(ids))).await?;
+    }
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! Reading entries.
 
-use super::super::Read;
 use super::LARGEST_LIST;
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
@@ -104,21 +103,15 @@ pub(crate) async fn read(
     Ok(rows.into_iter().map(AuditEntry::from).collect())
 }
 
-/// The entries that exist of some ids.
-pub(crate) struct FindEntries(pub(crate) Vec<AuditId>);
-
-impl Read for FindEntries {
-    type Outcome = Vec<AuditEntry>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
-        let mut found = Vec::with_capacity(self.0.len());
-        for ids in self.0.chunks(LARGEST_LIST) {
-            let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
-            let rows = tx.load(audit::table.filter(ids).order(audit::id).select(EntryRow::as_select())).await?;
-            found.extend(rows.into_iter().map(AuditEntry::from));
-        }
-        Ok(found)
+/// Reads the entries that exist of some IDs, which are read in chunks in ascending order of the IDs.
+pub(crate) async fn find(tx: &Tx<'_>, ids: &[AuditId]) -> Result<Vec<AuditEntry>, Failure> {
+    let mut found = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(LARGEST_LIST) {
+        let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
+        let rows = tx.load(audit::table.filter(ids).order(audit::id).select(EntryRow::as_select())).await?;
+        found.extend(rows.into_iter().map(AuditEntry::from));
     }
+    Ok(found)
 }
 
 /// The entries about a subject that contain the state of a row, newest first.
@@ -182,23 +175,14 @@ pub(crate) async fn recorded_subjects(
     Ok(rows.into_iter().map(named).collect())
 }
 
-/// Entries that no checkpoint contains.
-pub(crate) struct UnsealedEntries {
-    pub(crate) after: Option<String>,
-    pub(crate) limit: usize,
-}
-
-impl Read for UnsealedEntries {
-    type Outcome = Vec<UnsealedEntry>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<UnsealedEntry>, Failure> {
-        let from = self.after.as_deref().map(|after| tx.next_id(AnyId::from_text(after)));
-        let entries = audit::table
-            .filter(audit::checkpoint.is_null())
-            .filter(audit::id.ge(from.unwrap_or_default()))
-            .order(audit::id)
-            .select((audit::id, audit::code));
-        let rows: Vec<(AnyId, Vec<u8>)> = tx.page(entries, self.limit).await?;
-        Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id: id.to_string(), code }).collect())
-    }
+/// Reads entries that no checkpoint contains, after an ID.
+pub(crate) async fn unsealed(tx: &Tx<'_>, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, Failure> {
+    let from = after.map(|after| tx.next_id(AnyId::from_text(&after)));
+    let entries = audit::table
+        .filter(audit::checkpoint.is_null())
+        .filter(audit::id.ge(from.unwrap_or_default()))
+        .order(audit::id)
+        .select((audit::id, audit::code));
+    let rows: Vec<(AnyId, Vec<u8>)> = tx.page(entries, limit).await?;
+    Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id: id.to_string(), code }).collect())
 }

@@ -4,9 +4,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod delivery;
 pub(crate) mod entries;
 
-use super::Transaction;
 use crate::db::{Reply, Tx};
-use crate::failure::Failure;
 use crate::new_row::NewEntry;
 use crate::schema::audit;
 use vault_core::audit::SealedAuditRecord;
@@ -35,19 +33,5 @@ impl AuditRecorder {
 
     pub(super) const fn commits(&self) -> bool {
         self.commits
-    }
-}
-
-/// Appends entries of what happened outside the store.
-pub(crate) struct AppendEntries(pub(crate) Vec<SealedAuditRecord>);
-
-impl Transaction for AppendEntries {
-    type Outcome = ();
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
-        for sealed in &self.0 {
-            audit.record(tx, sealed).await?;
-        }
-        Ok(())
     }
 }
