@@ -4,6 +4,7 @@ mod accounts;
 mod activations;
 mod audit;
 mod authority;
+mod checkpoints;
 mod counters;
 mod credentials;
 mod deliveries;

@@ -1,7 +1,5 @@
 //! The audit log.
 
-pub(crate) mod checkpoints;
-pub(crate) mod delivery;
 pub(crate) mod entries;
 
 use crate::db::{Reply, Tx};
@@ -10,7 +8,7 @@ use crate::schema::audit;
 use vault_core::audit::SealedAuditRecord;
 
 /// The most ids that one statement names: SQLite accepts up to 32,766 values.
-const LARGEST_LIST: usize = 1_000;
+pub(crate) const LARGEST_LIST: usize = 1_000;
 
 /// Records what a transaction did. A transaction commits only if it records an entry or declares that it needs none, so
 /// that no transaction changes rows without an entry by mistake.
