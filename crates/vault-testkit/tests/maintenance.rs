@@ -1,5 +1,6 @@
 //! Maintenance: expired rows are deleted, and counters are recorded.
 
+use futures_util::FutureExt as _;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -200,8 +201,7 @@ async fn flush_that_is_cancelled_loses_no_count() {
     for _ in 0..3 {
         tally.count(environment.now(), None, Actor::Unknown, AuditAction::CredentialsListed, Subject::Vault);
     }
-    let cancelled = tokio::time::timeout(std::time::Duration::ZERO, tally.flush(true)).await;
-    assert!(cancelled.is_err(), "the log let nothing through");
+    assert!(tally.flush(true).now_or_never().is_none(), "cancelled while the store waits");
     assert_eq!(store.audit().len(), 0);
     tally.flush(true).await.unwrap();
     let recorded = store.audit();
