@@ -325,7 +325,7 @@ impl Run<'_> {
                 present: instance.to_string(),
             });
         }
-        let (record, epoch, published, organizations) = match closed.map_err(vault_core::Error::from).and(read) {
+        let (record, epoch, published, organizations) = match closed.and(read) {
             Ok(read) => read,
             Err(error) => return Ok(reason(&error)),
         };
