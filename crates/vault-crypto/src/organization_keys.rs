@@ -10,6 +10,7 @@ use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use quick_cache::sync::Cache;
+use std::ops::Deref;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{Entropy, SealError};
@@ -28,9 +29,17 @@ pub(crate) struct DerivedKeys {
 }
 
 /// An unwrapped key with its wrap. It is used only for the same wrap.
-struct Unwrapped<K> {
+pub(crate) struct Unwrapped<K> {
     wrapped: Blob,
     keys: K,
+}
+
+impl<K> Deref for Unwrapped<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.keys
+    }
 }
 
 type Keys<K> = Cache<(OrganizationId, KeyId), Arc<Unwrapped<K>>>;
@@ -39,7 +48,7 @@ type Keys<K> = Cache<(OrganizationId, KeyId), Arc<Unwrapped<K>>>;
 pub(crate) struct OrganizationKeyring {
     instance_keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
-    sealing: Keys<Arc<DerivedKeys>>,
+    sealing: Keys<DerivedKeys>,
     fingerprint: Keys<MacKey>,
 }
 
@@ -65,7 +74,7 @@ impl OrganizationKeyring {
         keys: &OrganizationKeys,
         place: &Context,
         id: KeyId,
-    ) -> Result<Arc<DerivedKeys>, SealError> {
+    ) -> Result<Arc<Unwrapped<DerivedKeys>>, SealError> {
         let key = keys.find(id).ok_or_else(|| unknown_key(place, id))?;
         self.sealing(organization, key)
     }
@@ -75,16 +84,12 @@ impl OrganizationKeyring {
         &self,
         organization: OrganizationId,
         key: &WrappedKey,
-    ) -> Result<Arc<DerivedKeys>, SealError> {
+    ) -> Result<Arc<Unwrapped<DerivedKeys>>, SealError> {
         let context = Context::organization_key(self.instance(), organization, key.id);
-        let derive = |unwrapped: &SymmetricKey| {
-            Arc::new(DerivedKeys {
-                card: Label::Card.sealing_key(unwrapped, key.id),
-                wrap: Label::OrganizationWrap.sealing_key(unwrapped, key.id),
-            })
-        };
-        let unwrapped = self.unwrap(&self.sealing, organization, &context, key, derive)?;
-        Ok(Arc::clone(&unwrapped.keys))
+        self.unwrap(&self.sealing, organization, &context, key, |unwrapped| DerivedKeys {
+            card: Label::Card.sealing_key(unwrapped, key.id),
+            wrap: Label::OrganizationWrap.sealing_key(unwrapped, key.id),
+        })
     }
 
     /// Computes the digest of a fingerprint.
@@ -97,7 +102,7 @@ impl OrganizationKeyring {
         let context = Context::fingerprint_key(self.instance(), organization, key.id);
         let derive = |unwrapped: &SymmetricKey| Label::Fingerprint.mac_key(unwrapped);
         let unwrapped = self.unwrap(&self.fingerprint, organization, &context, key, derive)?;
-        Ok(unwrapped.keys.code([data]))
+        Ok(unwrapped.code([data]))
     }
 
     fn unwrap<K>(

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::entropy::{Drawn, random_key, random_key_id};
 use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
 use crate::key::SymmetricKey;
-use crate::organization_keys::{DerivedKeys, OrganizationKeyring};
+use crate::organization_keys::{DerivedKeys, OrganizationKeyring, Unwrapped};
 use std::sync::Arc;
 use vault_core::credential::{Card, Fingerprint, SecretBytes};
 use vault_core::id::OrganizationId;
@@ -36,7 +36,7 @@ impl CredentialSealer {
         keys: &OrganizationKeys,
         place: &Context,
         sealed: &Blob,
-    ) -> Result<Arc<DerivedKeys>, SealError> {
+    ) -> Result<Arc<Unwrapped<DerivedKeys>>, SealError> {
         let id = blob::sealing_key(sealed).ok_or_else(|| does_not_open(place, OpenError::Truncated))?;
         self.keys.key_of(organization, keys, place, id)
     }
