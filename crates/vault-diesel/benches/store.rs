@@ -11,7 +11,7 @@ mod world;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vault_core::credential::ListCredentials;
+use vault_core::credential::CredentialQuery;
 use vault_core::cursor::ListFilter;
 use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
@@ -128,7 +128,7 @@ async fn lists(
             let (store, world, namespace) = (Arc::clone(store), Arc::clone(world), namespace.clone());
             tokio::spawn(async move {
                 for _ in 0..count / callers {
-                    let query = ListCredentials {
+                    let query = CredentialQuery {
                         filter: ListFilter { namespace: namespace.clone(), ..ListFilter::default() },
                         ..world.list(100)
                     };

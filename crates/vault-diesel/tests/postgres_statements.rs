@@ -15,7 +15,7 @@ use support::postgres::{patient_store, query};
 use support::world::World;
 use vault_core::activation::ListActivations;
 use vault_core::credential::{
-    CredentialType, HealthState, Labels, ListCredentials, ListPosition, ListVersions, SaveCredential, ShowCredential,
+    CredentialQuery, CredentialType, HealthState, Labels, ListPosition, ListVersions, SaveCredential, ShowCredential,
     VersionLimits,
 };
 use vault_core::cursor::ListFilter;
@@ -111,19 +111,19 @@ async fn tenant_statements_filter_by_organization() {
         }
     }
     let after = Some(ListPosition { expires_at: None, id: saved[3] });
-    let by = |filter| ListCredentials { filter, ..world.list(3) };
+    let by = |filter| CredentialQuery { filter, ..world.list(3) };
     let both = vec![label.into(), Digest::from_bytes([9; 32]).into()];
     let lists = [
         world.list(3),
-        ListCredentials { after, ..world.list(3) },
+        CredentialQuery { after, ..world.list(3) },
         by(ListFilter { namespace: Some(activated()), ..ListFilter::default() }),
         by(ListFilter { kind: Some(CredentialType::DirectLink), ..ListFilter::default() }),
-        ListCredentials { labels: vec![label.into()], ..world.list(3) },
-        ListCredentials {
+        CredentialQuery { labels: vec![label.into()], ..world.list(3) },
+        CredentialQuery {
             labels: both.clone(),
             ..by(ListFilter { namespace: Some(activated()), ..ListFilter::default() })
         },
-        ListCredentials {
+        CredentialQuery {
             labels: both,
             ..by(ListFilter { health: Some(HealthState::Failing), ..ListFilter::default() })
         },
@@ -132,7 +132,7 @@ async fn tenant_statements_filter_by_organization() {
     ];
     let user = world.principal();
     for list in lists {
-        world.operate(&store, &user, list).await.unwrap();
+        world.listed(&store, list).await.unwrap();
     }
     world.operate(&store, &user, ShowCredential(world.organization, saved[0])).await.unwrap();
     world.operate(&store, &user, ListVersions(world.organization, saved[0])).await.unwrap();

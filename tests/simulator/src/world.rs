@@ -7,8 +7,8 @@ use vault_core::Error;
 use vault_core::activation::VendRule;
 use vault_core::audit::Origin;
 use vault_core::credential::{
-    ChangeCredential, CredentialData, CredentialEdit, CredentialType, DeleteCredential, Labels, ListCredentials,
-    Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
+    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, DeleteCredential, Labels,
+    ListCredentials, Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
@@ -112,7 +112,9 @@ pub(crate) async fn delete(store: &Arc<SqliteStore>, request: u64, number: u64) 
 /// Lists all credentials.
 pub(crate) async fn list(store: &Arc<SqliteStore>) -> Result<Vec<OpenedCredential>, Error> {
     let (organization, filter) = (ORGANIZATION, ListFilter::default());
-    let list = ListCredentials { organization, filter, labels: Vec::new(), after: None, limit: 4_000 };
+    let query = CredentialQuery { organization, filter, labels: Vec::new(), after: None, limit: 4_000 };
+    let add = |page: &mut Vec<_>, opened, _| page.push(opened);
+    let list = ListCredentials { query, page: usize::MAX, add };
     Ok(operate(store, 0, list).await?.credentials)
 }
 

@@ -7,14 +7,15 @@ use crate::id::{CredentialId, OrganizationId};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::StoredCredential;
 use crate::time::Timestamp;
+use std::fmt;
 
 /// Maximum number of rows that a filtered list reads for one page. With this bound, the index entries of several labels
 /// fit together into a reader's cache. The API promises clients at most 10,000.
 pub const LIST_WINDOW: usize = 4_000;
 
-/// Reads a page of a list, newest first. With [`ListFilter::expires_before`], the list is ordered by expiry, then by ID.
+/// A range of a list, newest first. With [`ListFilter::expires_before`], the list is ordered by expiry, then by ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListCredentials {
+pub struct CredentialQuery {
     /// Organization of the credentials.
     pub organization: OrganizationId,
     /// Filter. Stores compare `labels` instead of its labels.
@@ -27,7 +28,7 @@ pub struct ListCredentials {
     pub limit: usize,
 }
 
-impl ListCredentials {
+impl CredentialQuery {
     /// Returns whether one index leads to all rows of the page, in their order: that of the whole list, or of one namespace,
     /// type or label.
     pub fn has_one_index(&self) -> bool {
@@ -36,6 +37,11 @@ impl ListCredentials {
         // While a lookup key is replaced, a label may have several digests.
         let labelled_once = self.labels.iter().all(|label| label.all().len() == 1);
         filters <= 1 && labelled_once && health.is_none() && expires_before.is_none()
+    }
+
+    fn position(&self, row: &StoredCredential) -> ListPosition {
+        let by_expiry = self.filter.expires_before.is_some();
+        ListPosition { expires_at: row.expires_at.filter(|_| by_expiry), id: row.id }
     }
 
     /// Returns whether the list contains this credential at `now`, for stores that filter in memory.
@@ -59,15 +65,6 @@ pub struct ListPosition {
     pub id: CredentialId,
 }
 
-/// A page of a list, with opened cards.
-#[derive(Debug)]
-pub struct OpenedRows {
-    /// Credentials of the page.
-    pub credentials: Vec<OpenedCredential>,
-    /// See [`ListedRows::searched_to`].
-    pub searched_to: Option<ListPosition>,
-}
-
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedRows {
@@ -78,23 +75,63 @@ pub struct ListedRows {
     pub searched_to: Option<ListPosition>,
 }
 
-impl Operation for ListCredentials {
-    type Outcome = OpenedRows;
+/// Reads a page of a list into a `P`, on the thread that reads the rows: a `P` of bytes does not move each value of each row
+/// to another thread.
+pub struct ListCredentials<P> {
+    /// Rows to read.
+    pub query: CredentialQuery,
+    /// Maximum number of credentials on the page. A page is followed by another one if the query finds more.
+    pub page: usize,
+    /// Adds a credential to the page.
+    pub add: fn(&mut P, OpenedCredential, Timestamp),
+}
+
+impl<P> PartialEq for ListCredentials<P> {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.query, self.page) == (&other.query, other.page)
+    }
+}
+
+impl<P> fmt::Debug for ListCredentials<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.query, f)
+    }
+}
+
+/// A page of a list.
+#[derive(Debug)]
+pub struct CredentialPage<P> {
+    /// The credentials.
+    pub credentials: P,
+    /// Position after which the next page starts, if any.
+    pub next: Option<ListPosition>,
+}
+
+impl<P: Default + Send + 'static> Operation for ListCredentials<P> {
+    type Outcome = CredentialPage<P>;
     const ACCESS: Access = Access::Read;
 
     fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
+        Some(self.query.organization)
     }
 
     fn is_one_exchange(&self) -> bool {
-        self.has_one_index()
+        self.query.has_one_index()
     }
 
-    async fn run(&self, unit: &Unit<'_>) -> Result<OpenedRows, Failure> {
-        let listed = unit.authorized(unit.rows().listed_credentials(self, unit.now())).await?;
-        let owner = unit.owner(self.organization).await?;
-        let opened = |row| Ok(OpenedCredential { card: unit.open_card(&owner, &row)?, row });
-        let credentials = listed.rows.into_iter().map(opened).collect::<Result<_, Failure>>()?;
-        Ok(OpenedRows { credentials, searched_to: listed.searched_to })
+    async fn run(&self, unit: &Unit<'_>) -> Result<CredentialPage<P>, Failure> {
+        let ListedRows { mut rows, searched_to } =
+            unit.authorized(unit.rows().listed_credentials(&self.query, unit.now())).await?;
+        let owner = unit.owner(self.query.organization).await?;
+        let has_more = rows.len() > self.page;
+        rows.truncate(self.page);
+        let last = rows.last().filter(|_| has_more).map(|row| self.query.position(row));
+        let mut credentials = P::default();
+        for row in rows {
+            let card = unit.open_card(&owner, &row)?;
+            card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
+            (self.add)(&mut credentials, OpenedCredential { row, card }, unit.now());
+        }
+        Ok(CredentialPage { credentials, next: last.or(searched_to) })
     }
 }

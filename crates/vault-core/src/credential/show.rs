@@ -34,6 +34,7 @@ impl Operation for ShowCredential {
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedCredential, Failure> {
         let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
         let card = unit.open_card(&*unit.owner(self.0).await?, &row)?;
+        card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
         Ok(OpenedCredential { row, card })
     }
 }
@@ -66,6 +67,7 @@ impl Operation for ListVersions {
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedVersions, Failure> {
         let rows = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
         let card = unit.open_card(&*unit.owner(self.0).await?, &rows.current)?;
+        card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
         Ok(OpenedVersions { rows, card })
     }
 }

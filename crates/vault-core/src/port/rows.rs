@@ -14,7 +14,7 @@ use crate::audit::{
     SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use crate::credential::{
-    CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
+    CheckRound, CredentialQuery, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
     ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use crate::digest::Digest;
@@ -379,7 +379,7 @@ pub trait CredentialRows: Send + Sync {
     fn credential_versions(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Option<StoredVersions>>;
 
     /// Reads a page of a list at `now`.
-    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows>;
+    fn listed_credentials(&self, query: &CredentialQuery, now: Timestamp) -> Reply<'_, ListedRows>;
 
     /// Returns the number of credentials of an organization, which the transaction has locked.
     fn credential_count(&self, organization: OrganizationId) -> Reply<'_, i64>;

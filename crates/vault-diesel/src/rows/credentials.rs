@@ -14,7 +14,7 @@ use diesel::{
 use futures_util::try_join;
 use vault_core::activation::{Purpose, VendedForm};
 use vault_core::credential::{
-    CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck, ListCredentials,
+    CheckRound, CredentialQuery, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
     ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use vault_core::digest::Digest;
@@ -89,7 +89,7 @@ impl CredentialRows for TxRows<'_> {
         })
     }
 
-    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows> {
+    fn listed_credentials(&self, query: &CredentialQuery, now: Timestamp) -> Reply<'_, ListedRows> {
         let query = query.clone();
         several(async move { list::page(&self.tx, &query, now).await })
     }

@@ -8,8 +8,8 @@ use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, 
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
-    ChangeCredential, CredentialData, CredentialEdit, CredentialType, ListCredentials, Metadata, NewData,
-    OpenedCredential, SaveCredential, VersionLimits,
+    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, Metadata,
+    NewData, OpenedCredential, SaveCredential, VersionLimits,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::Digest;
@@ -216,18 +216,20 @@ impl World {
         async move { operations.run(&environment, &principal, operation).await }
     }
 
-    pub(crate) fn list(&self, limit: usize) -> ListCredentials {
+    pub(crate) fn list(&self, limit: usize) -> CredentialQuery {
         let (organization, filter) = (self.organization, ListFilter::default());
-        ListCredentials { organization, filter, labels: Vec::new(), after: None, limit }
+        CredentialQuery { organization, filter, labels: Vec::new(), after: None, limit }
     }
 
     /// Lists credentials.
     pub(crate) async fn listed<S: RowStore + 'static>(
         &self,
         store: &Arc<S>,
-        query: ListCredentials,
+        query: CredentialQuery,
     ) -> Result<Vec<OpenedCredential>, Error> {
-        Ok(self.operate(store, &self.principal(), query).await?.credentials)
+        let add = |page: &mut Vec<_>, opened, _| page.push(opened);
+        let list = ListCredentials { query, page: usize::MAX, add };
+        Ok(self.operate(store, &self.principal(), list).await?.credentials)
     }
 
     /// Ends the session.

@@ -1,6 +1,6 @@
 //! `{base}/organization-vault`: credentials. Their versions are in `versions`.
 
-use super::credential_json;
+use super::credential_json::{self, JsonArray};
 use crate::body::{Body, OptionalBody, Patch, ValueErrors, node};
 use crate::caller::Caller;
 use crate::extract::Id;
@@ -53,9 +53,11 @@ async fn list(
     ListQuery(filter, request): ListQuery,
 ) -> Result<HttpResponse, ProblemResponse> {
     let (vault, asked, limit) = (api.parts.vault.for_request(caller.origin), filter.clone(), request.limit);
-    let page = caller.run(|principal| async move { vault.list(&principal, asked, request).await }).await?;
-    let response = json(credential_json::credentials(&page.items));
-    match page.next {
+    let add = JsonArray::add_credential;
+    let listing = |principal| async move { vault.list_into(&principal, asked, request, add).await };
+    let (credentials, next) = caller.run(listing).await?;
+    let response = json(credentials.finish());
+    match next {
         Some(cursor) => with(response, header::LINK, next_page(api.common.base.as_str(), &filter, limit, &cursor)),
         None => Ok(response),
     }

@@ -8,7 +8,7 @@ use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ListPosition};
+use vault_core::credential::{CredentialQuery, CredentialType, DeleteCredential, ListPosition};
 use vault_core::cursor::ListFilter;
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
@@ -47,7 +47,7 @@ pub async fn credential_is_shown_as_saved(suite: &dyn ContractStore) {
         assert_eq!(stored, expected(stored.card.clone()));
         newest_first.insert(0, stored);
     }
-    let listed = world.operate(&principal, world.list(&principal)).await.unwrap().credentials;
+    let listed = world.try_page(&principal, world.list(&principal)).await.unwrap().credentials;
     assert!(listed.iter().all(|one| one.card.is_ok()));
     assert_eq!(listed.into_iter().map(|one| one.row).collect::<Vec<_>>(), newest_first);
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, newest_first.len());
@@ -106,7 +106,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
     }
     let mut after = None;
     while !remaining.is_empty() {
-        let page = world.page(&principal, ListCredentials { after, limit: 3, ..world.list(&principal) }).await;
+        let page = world.page(&principal, CredentialQuery { after, limit: 3, ..world.list(&principal) }).await;
         let expected: Vec<_> = remaining.drain(..remaining.len().min(3)).collect();
         assert_eq!(page, expected);
         after = page.last().copied().map(position);
@@ -115,7 +115,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn ContractS
             world.delete(&principal, id).await.unwrap();
         }
     }
-    assert_eq!(world.page(&principal, ListCredentials { after, ..world.list(&principal) }).await, []);
+    assert_eq!(world.page(&principal, CredentialQuery { after, ..world.list(&principal) }).await, []);
     assert_eq!(world.listed(&principal).await.len(), 4);
 }
 
@@ -131,7 +131,7 @@ pub async fn organizations_are_isolated(suite: &dyn ContractStore) {
     assert_eq!(world.delete(&principal, theirs).await.decided(), Err(Refusal::NotFound));
     for after in [mine, theirs] {
         let page =
-            world.page(&principal, ListCredentials { after: Some(position(after)), ..world.list(&principal) }).await;
+            world.page(&principal, CredentialQuery { after: Some(position(after)), ..world.list(&principal) }).await;
         assert!(page.iter().all(|id| *id == mine));
     }
     assert_eq!(other.listed(&stranger).await, [theirs]);
@@ -349,11 +349,11 @@ pub(super) const fn position(id: CredentialId) -> ListPosition {
 }
 
 /// Returns all pages of `query`, with at most `limit` credentials per page.
-async fn pages(world: &World<'_>, principal: &Principal, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
+async fn pages(world: &World<'_>, principal: &Principal, query: CredentialQuery, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {
         let page = world
-            .page(principal, ListCredentials { after: all.last().copied().map(position), limit, ..query.clone() })
+            .page(principal, CredentialQuery { after: all.last().copied().map(position), limit, ..query.clone() })
             .await;
         assert!(page.len() <= limit && all.len() < 100, "a list ends");
         if page.is_empty() {

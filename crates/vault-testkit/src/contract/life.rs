@@ -8,7 +8,7 @@ use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{CredentialEdit, CredentialPatch, ListCredentials, ListPosition, OpenedCredential};
+use vault_core::credential::{CredentialEdit, CredentialPatch, CredentialQuery, ListPosition, OpenedCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
@@ -45,8 +45,8 @@ impl World<'_> {
         self.change_version(principal, read, CredentialEdit::Describe(patch), None)
     }
 
-    pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
-        ListCredentials {
+    pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> CredentialQuery {
+        CredentialQuery {
             labels: labels.iter().map(|label| label_digest(self.organization, label).into()).collect(),
             ..self.list(principal)
         }
@@ -96,11 +96,11 @@ pub async fn list_is_filtered_by_labels(suite: &dyn ContractStore) {
         assert_eq!(world.page(&principal, query.clone()).await, expected, "{wanted:?}");
         let page = async |last: Option<&CredentialId>| {
             let after = last.map(|id| ListPosition { expires_at: None, id: *id });
-            world.page(&principal, ListCredentials { after, limit: 2, ..query.clone() }).await
+            world.page(&principal, CredentialQuery { after, limit: 2, ..query.clone() }).await
         };
         assert_eq!(paged(2, page).await, expected, "{wanted:?}");
         let filter = ListFilter { namespace: Some(super::tools::namespace("other")), ..ListFilter::default() };
-        assert_eq!(world.page(&principal, ListCredentials { filter, ..query }).await, []);
+        assert_eq!(world.page(&principal, CredentialQuery { filter, ..query }).await, []);
     }
     let (first, _) = saved.remove(0);
     world.delete(&principal, first).await.unwrap();
@@ -124,21 +124,21 @@ pub async fn list_is_filtered_by_expiry(suite: &dyn ContractStore) {
     assert_eq!(world.page(&principal, before(300)).await, [expired, first, second]);
     assert_eq!(
         world
-            .page(&principal, ListCredentials { labels: world.labelled(&principal, &["none"]).labels, ..before(301) })
+            .page(&principal, CredentialQuery { labels: world.labelled(&principal, &["none"]).labels, ..before(301) })
             .await,
         []
     );
     assert_eq!(
         world
-            .page(&principal, ListCredentials { labels: world.labelled(&principal, &["some"]).labels, ..before(101) })
+            .page(&principal, CredentialQuery { labels: world.labelled(&principal, &["some"]).labels, ..before(101) })
             .await,
         [expired, first, second]
     );
     let mut paged = Vec::new();
     let mut after = None;
     loop {
-        let query = ListCredentials { after, limit: 1, ..before(301) };
-        let page = world.operate(&principal, query).await.unwrap().credentials;
+        let query = CredentialQuery { after, limit: 1, ..before(301) };
+        let page = world.try_page(&principal, query).await.unwrap().credentials;
         let Some(OpenedCredential { row, .. }) = page.into_iter().next() else { break };
         after = Some(ListPosition { expires_at: row.expires_at, id: row.id });
         paged.push(row.id);

@@ -5,7 +5,7 @@ use super::saving::label_digest;
 use super::tools::request_digest;
 use super::world::World;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ListCredentials, RelabelCredential};
+use vault_core::credential::{CredentialQuery, RelabelCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::{CredentialId, OrganizationId};
@@ -48,11 +48,11 @@ pub async fn labels_are_rekeyed_once(suite: &dyn ContractStore) {
     world.operate(&Principal::Operator, SetLabels(world.organization, ids[0], vec![old, others])).await.unwrap();
     let label = LookupDigests::new(new, [old]);
     let found = async |labels: &[LookupDigests]| {
-        world.page(&principal, ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
+        world.page(&principal, CredentialQuery { labels: labels.to_vec(), ..world.list(&principal) }).await
     };
     let soon = async |labels: &[LookupDigests]| {
         let filter = ListFilter { expires_before: Some(world.now().plus_seconds(1)), ..ListFilter::default() };
-        let listed = ListCredentials { labels: labels.to_vec(), ..world.list_by(&principal, filter) };
+        let listed = CredentialQuery { labels: labels.to_vec(), ..world.list_by(&principal, filter) };
         world.page(&principal, listed).await
     };
     assert_eq!(found(std::slice::from_ref(&label)).await, [ids[1], ids[0]], "newest first, whichever key");

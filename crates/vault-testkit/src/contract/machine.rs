@@ -421,7 +421,7 @@ impl<'a> Clients<'a> {
             Act::List | Act::SetOpen(_) => {
                 let user = user(0);
                 Box::pin(async move {
-                    let page = world.operate(&user, world.list(&user)).await?;
+                    let page = world.try_page(&user, world.list(&user)).await?;
                     Ok(Raw::Rows(page.credentials.into_iter().map(|one| one.row.id).collect()))
                 })
             }

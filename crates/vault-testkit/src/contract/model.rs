@@ -5,7 +5,7 @@ use super::commands::{VaultCommand, vault_command};
 use super::credential::position;
 use super::model_activators::{Activators, Pair};
 use super::tools::{By, Conclusion, address, evaluated, is_unknown_account, namespace, principal_of, with};
-use super::world::{Holder, ReadAccount, Wanted, World};
+use super::world::{Holder, ReadAccount, Wanted, World, opening};
 use super::{ContractStore, Store};
 use crate::clock::ManualClock;
 use crate::commands::CredentialCommands as _;
@@ -17,7 +17,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::{AccountChange, AccountState};
-use vault_core::credential::{Card, DeleteCredential, ListCredentials, OpenedCredential, ShowCredential};
+use vault_core::credential::{Card, CredentialQuery, DeleteCredential, OpenedCredential, ShowCredential};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
@@ -157,14 +157,18 @@ impl<'a> History<'a> {
                 let filter = ListFilter { namespace: namespace.map(numbered), ..ListFilter::default() };
                 let after = after.map(|after| position(self.credential(after)));
                 let principal = self.principal(who);
-                let list = ListCredentials { after, limit, ..self.world.list_by(&principal, filter) };
+                let list = CredentialQuery { after, limit, ..self.world.list_by(&principal, filter) };
                 self.pair()
-                    .both_in(&principal, list, |page| page.credentials.into_iter().map(opened).collect::<Vec<_>>())
+                    .both_in(
+                        &principal,
+                        || opening(list.clone()),
+                        |page| page.credentials.into_iter().map(opened).collect::<Vec<_>>(),
+                    )
                     .await?;
             }
             VaultCommand::Show(who, credential) => {
                 let show = ShowCredential(self.world.organization, self.credential(credential));
-                self.pair().both_in(&self.principal(who), show, opened).await?;
+                self.pair().both_in(&self.principal(who), || show.clone(), opened).await?;
             }
             VaultCommand::Delete(who, credential) => {
                 let (organization, id) = (self.world.organization, self.credential(credential));

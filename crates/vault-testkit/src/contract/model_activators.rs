@@ -41,22 +41,22 @@ impl Pair<'_> {
         principal: &Principal,
         operation: O,
     ) -> Result<Option<O::Outcome>, Difference> {
-        self.both_in(principal, operation, |outcome| outcome).await
+        self.both_in(principal, || operation.clone(), |outcome| outcome).await
     }
 
     /// Likewise, for a part of the outcome.
-    pub(super) async fn both_in<O: Operation + Clone, T: PartialEq + Debug>(
+    pub(super) async fn both_in<O: Operation, T: PartialEq + Debug>(
         self,
         principal: &Principal,
-        operation: O,
+        operation: impl Fn() -> O,
         part: impl Fn(O::Outcome) -> T,
     ) -> Result<Option<T>, Difference> {
         let decided = |outcome: Result<O::Outcome, Error>| match outcome {
             Err(error @ (Error::Denied(_) | Error::Refused(_))) => Err(error.to_string()),
             outcome => Ok(part(outcome.expect("the store works"))),
         };
-        let actual = self.world.operate(principal, operation.clone()).await;
-        let expected = self.world.operate_on(self.model, principal, operation).await;
+        let actual = self.world.operate(principal, operation()).await;
+        let expected = self.world.operate_on(self.model, principal, operation()).await;
         same(Ok(decided(actual)), Ok(decided(expected))).map(Result::ok)
     }
 }

@@ -48,7 +48,7 @@ pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) 
     assert_eq!(settled, expected);
     assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
     assert!(world.open(&invitation).await.is_some_and(|open| open.draft.is_none()));
-    let evaluated = world.operate(&principal, world.list(&principal)).await;
+    let evaluated = world.try_page(&principal, world.list(&principal)).await;
     assert!(matches!(evaluated, Err(Error::Denied(_))), "the session has ended");
     assert_eq!(world.activations(&activator).await.len(), 0);
     let code = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);

@@ -80,7 +80,7 @@ pub async fn session_is_refused_for_other_organizations(suite: &dyn ContractStor
     ];
     for claim in claims {
         let principal = Principal::Session(claim.clone());
-        let refusal = world.operate(&principal, world.list(&principal)).await.settled().unwrap_err();
+        let refusal = world.try_page(&principal, world.list(&principal)).await.settled().unwrap_err();
         refused_everything(&world, &claim, credential, refusal).await;
     }
     assert_eq!(world.listed(&Principal::Session(session)).await, [credential]);
@@ -126,7 +126,7 @@ async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, crede
     let entries = world.audit_length().await;
     let store = &world.store;
     assert_eq!(store.save_credential(world.save(&principal)).await.settled(), Err(refusal));
-    assert_eq!(world.operate(&principal, world.list(&principal)).await.settled().err(), Some(refusal));
+    assert_eq!(world.try_page(&principal, world.list(&principal)).await.settled().err(), Some(refusal));
     assert_eq!(world.show(&principal, credential).await.settled(), Err(refusal));
     assert_eq!(world.delete(&principal, credential).await.settled(), Err(refusal));
     assert_eq!(world.end_session(session, session.session).await.settled(), Err(refusal));

@@ -4,7 +4,7 @@ use super::ContractStore;
 use super::idempotency::keyed;
 use super::saving::comparison;
 use super::tools::Settled as _;
-use super::world::World;
+use super::world::{World, opening};
 use crate::commands::CredentialCommands as _;
 use vault_core::Refusal;
 use vault_core::credential::{
@@ -27,7 +27,7 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Con
     world.set_state(OrganizationState::Disabled).await;
     let closed = Denial::OrganizationDisabled;
     assert_eq!(world.store.save_credential(world.save(&principal)).await.settled(), Err(closed));
-    assert_eq!(world.operate(&principal, world.list(&principal)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.try_page(&principal, world.list(&principal)).await.settled().unwrap_err(), closed);
     assert_eq!(world.show(&principal, credential).await.settled().unwrap_err(), closed);
     assert_eq!(world.delete(&principal, credential).await.settled(), Err(closed));
 
@@ -38,7 +38,7 @@ pub async fn embedder_is_authorized_while_organization_is_active(suite: &dyn Con
         account: principal.account().unwrap(),
         role: Role::Admin,
     });
-    assert_eq!(world.operate(&nowhere, world.list(&nowhere)).await.settled().unwrap_err(), closed);
+    assert_eq!(world.try_page(&nowhere, world.list(&nowhere)).await.settled().unwrap_err(), closed);
     assert_eq!(world.store.save_credential(world.save(&nowhere)).await.settled(), Err(closed));
 }
 
@@ -75,7 +75,7 @@ pub async fn closed_organization_is_denied_every_operation(suite: &dyn ContractS
         };
     }
     denied_operation!(FindRequest { organization: of, idempotency });
-    denied_operation!(world.list(&principal));
+    denied_operation!(opening(world.list(&principal)));
     for id in [id, nothing] {
         denied_operation!(ShowCredential(of, id));
         denied_operation!(ListVersions(of, id));
@@ -104,7 +104,7 @@ pub async fn deleted_organization_keeps_its_audit_log(suite: &dyn ContractStore)
     world.delete_organization().await;
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(world.audit_length().await >= entries);
-    let answer = world.operate(&principal, world.list(&principal)).await.settled();
+    let answer = world.try_page(&principal, world.list(&principal)).await.settled();
     assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     assert_eq!((other.listed(&stranger).await, suite.rows(other.organization).await), (vec![kept], rows));
 }

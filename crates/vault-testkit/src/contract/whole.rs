@@ -15,14 +15,14 @@ pub async fn disabling_revokes_sessions_permanently(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
     let principal = Principal::Session(world.log_in(&holder).await);
-    let act = async || world.operate(&principal, world.list(&principal)).await.settled().map(drop);
+    let act = async || world.try_page(&principal, world.list(&principal)).await.settled().map(drop);
     assert_eq!(act().await, Ok(()));
     world.set_state(OrganizationState::Disabled).await;
     assert_eq!(act().await, Err(Denial::OrganizationDisabled));
     world.set_state(OrganizationState::Active).await;
     assert_eq!(act().await, Err(Denial::SessionEnded));
     let principal = Principal::Session(world.log_in(&holder).await);
-    assert_eq!(world.operate(&principal, world.list(&principal)).await.settled().map(drop), Ok(()));
+    assert_eq!(world.try_page(&principal, world.list(&principal)).await.settled().map(drop), Ok(()));
 }
 
 /// Deletion removes accounts, sessions, credentials and keys, and keeps the audit log.
@@ -45,7 +45,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
     assert_eq!(world.find(Principal::Operator, by_address(&invitation.grant.email)).await, None);
     assert!(is_unknown_account(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
-        let answer = world.operate(principal, world.list(principal)).await.settled();
+        let answer = world.try_page(principal, world.list(principal)).await.settled();
         assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     }
     assert_eq!(world.audit_length().await, entries + 1);

@@ -17,7 +17,10 @@ use vault_core::audit::{
     Actor, AppendEntries, AuditAction, AuditRecord, Origin, ReadCheckpoints, SealedAuditRecord, StoredCheckpoint,
     Subject,
 };
-use vault_core::credential::{CredentialType, DeleteCredential, ListCredentials, ShowCredential};
+use vault_core::credential::{
+    CredentialPage, CredentialQuery, CredentialType, DeleteCredential, ListCredentials, OpenedCredential,
+    ShowCredential,
+};
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
@@ -472,8 +475,8 @@ impl<'a> World<'a> {
         id
     }
 
-    pub(super) fn list(&self, principal: &Principal) -> ListCredentials {
-        ListCredentials {
+    pub(super) fn list(&self, principal: &Principal) -> CredentialQuery {
+        CredentialQuery {
             organization: principal.organization().unwrap(),
             filter: ListFilter::default(),
             labels: Vec::new(),
@@ -482,14 +485,22 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn list_by(&self, principal: &Principal, filter: ListFilter) -> ListCredentials {
-        ListCredentials { filter, ..self.list(principal) }
+    pub(super) fn list_by(&self, principal: &Principal, filter: ListFilter) -> CredentialQuery {
+        CredentialQuery { filter, ..self.list(principal) }
     }
 
     /// Returns the ids on the page that `query` requests.
-    pub(super) async fn page(&self, principal: &Principal, query: ListCredentials) -> Vec<CredentialId> {
-        let page = self.operate(principal, query).await.unwrap();
+    pub(super) async fn page(&self, principal: &Principal, query: CredentialQuery) -> Vec<CredentialId> {
+        let page = self.try_page(principal, query).await.unwrap();
         page.credentials.into_iter().map(|one| one.row.id).collect()
+    }
+
+    pub(super) async fn try_page(
+        &self,
+        principal: &Principal,
+        query: CredentialQuery,
+    ) -> Result<CredentialPage<Vec<OpenedCredential>>, Error> {
+        self.operate(principal, opening(query)).await
     }
 
     pub(super) async fn listed(&self, principal: &Principal) -> Vec<CredentialId> {
@@ -500,4 +511,9 @@ impl<'a> World<'a> {
     pub(super) async fn show(&self, principal: &Principal, id: CredentialId) -> Result<StoredCredential, Error> {
         Ok(self.operate(principal, ShowCredential(principal.organization().unwrap(), id)).await?.row)
     }
+}
+
+/// Lists all rows of a query with their cards.
+pub(super) fn opening(query: CredentialQuery) -> ListCredentials<Vec<OpenedCredential>> {
+    ListCredentials { query, page: usize::MAX, add: |page, opened, _| page.push(opened) }
 }

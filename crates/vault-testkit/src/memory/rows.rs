@@ -14,8 +14,8 @@ use std::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 use vault_core::audit::{AuditAction, AuditEntry, RowState, SealedAuditRecord};
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, CheckRound, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest, Holder, LastCheck,
-    ListCredentials, ListUses, ListedRows, NewCredentialRow, VersionKey,
+    CHECK_AGAIN_SECONDS, CheckRound, CredentialQuery, CredentialUpdate, CredentialUse, DueCheck, EarlierRequest,
+    Holder, LastCheck, ListUses, ListedRows, NewCredentialRow, VersionKey,
 };
 use vault_core::digest::Digest;
 use vault_core::entity::{EntityKey, Index, Kind};
@@ -371,7 +371,7 @@ impl CredentialRows for MemoryRows<'_> {
         done(self.state().credentials.get(&(organization, id)).map(CredentialRow::versions))
     }
 
-    fn listed_credentials(&self, query: &ListCredentials, now: Timestamp) -> Reply<'_, ListedRows> {
+    fn listed_credentials(&self, query: &CredentialQuery, now: Timestamp) -> Reply<'_, ListedRows> {
         let by_expiry = query.filter.expires_before.is_some();
         let state = self.state();
         let listed = state.credentials_of(query.organization).rev();

@@ -4,7 +4,7 @@ use super::Vault;
 use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::credential::{
-    CredentialType, Health, Information, ListCredentials, ListPosition, Metadata, OpenedCredential, OpenedRows,
+    CredentialPage, CredentialQuery, CredentialType, Health, Information, ListCredentials, Metadata, OpenedCredential,
 };
 use crate::cursor::{self, ListFilter, Page, PageRequest};
 use crate::error::Error;
@@ -58,46 +58,15 @@ pub struct ListedCredential {
     pub last_activated_at: Option<Timestamp>,
 }
 
-impl Vault {
-    /// Reads one page.
-    ///
-    /// # Errors
-    /// [`Refusal::Cursor`](crate::Refusal::Cursor) if the cursor does not belong to this list.
-    pub async fn list(
-        &self,
-        principal: &Principal,
-        filter: ListFilter,
-        page: PageRequest,
-    ) -> Result<Page<ListedCredential>, Error> {
-        let organization = principal.member(Action::List)?;
-        let digester = &*self.digester;
-        let after = match page.cursor.as_deref() {
-            Some(text) => Some(cursor::decode(digester, organization, &filter, text).await?),
-            None => None,
-        };
-        let labels = filter.labels.iter().map(|label| label.lookup(digester, organization)).collect();
-        let listed = ListCredentials { organization, filter: filter.clone(), labels, after, limit: page.rows() };
-        let OpenedRows { credentials, searched_to } = self.operations.run(&self.environment, principal, listed).await?;
-        let encode = |position| cursor::encode(digester, organization, &filter, position);
-        let Page { items, next } = Page::of(credentials, &page, |OpenedCredential { row: last, .. }| {
-            let expires_at = last.expires_at.filter(|_| filter.expires_before.is_some());
-            encode(ListPosition { expires_at, id: last.id })
-        });
-        let next = next.or_else(|| searched_to.map(encode));
-        let now = self.environment.now();
-        let items = items.into_iter().map(|opened| self.listed(opened, now)).collect();
-        self.count(principal, organization, AuditAction::CredentialsListed);
-        Ok(Page { items, next })
-    }
-
-    /// Returns a credential as a list shows it. Reports a card that does not open.
-    pub(super) fn listed(&self, OpenedCredential { row, card }: OpenedCredential, now: Timestamp) -> ListedCredential {
-        let card = card.map_err(|error| self.environment.report(&error)).ok();
+impl ListedCredential {
+    /// Shows an opened credential at `now`.
+    pub fn of(OpenedCredential { row, card }: OpenedCredential, now: Timestamp) -> Self {
+        let card = card.ok();
         let previous = card.as_ref().and_then(|card| card.previous(now));
         let previous = previous.and_then(|version| Some((version.number, version.destroy_at()?)));
         let staged = card.as_ref().and_then(|card| Some(card.staged()?.number));
         let (information, metadata) = card.map(|card| (card.current.information, card.metadata)).unzip();
-        ListedCredential {
+        Self {
             id: row.id,
             kind: row.kind,
             namespace: row.namespace,
@@ -114,6 +83,49 @@ impl Vault {
             health: Health::at(now, row.expires_at, row.check),
             last_activated_at: row.last_activated_at,
         }
+    }
+}
+
+impl Vault {
+    /// Reads one page.
+    ///
+    /// # Errors
+    /// [`Refusal::Cursor`](crate::Refusal::Cursor) if the cursor does not belong to this list.
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        filter: ListFilter,
+        page: PageRequest,
+    ) -> Result<Page<ListedCredential>, Error> {
+        let add = |items: &mut Vec<_>, opened, now| items.push(ListedCredential::of(opened, now));
+        let (items, next) = self.list_into(principal, filter, page, add).await?;
+        Ok(Page { items, next })
+    }
+
+    /// Reads one page into a `P`, for example into text. `add` appends a credential, and may run on another thread. Returns it
+    /// with the cursor of the next page, if any.
+    ///
+    /// # Errors
+    /// Those of [`list`](Self::list).
+    pub async fn list_into<P: Default + Send + 'static>(
+        &self,
+        principal: &Principal,
+        filter: ListFilter,
+        page: PageRequest,
+        add: fn(&mut P, OpenedCredential, Timestamp),
+    ) -> Result<(P, Option<String>), Error> {
+        let organization = principal.member(Action::List)?;
+        let digester = &*self.digester;
+        let after = match page.cursor.as_deref() {
+            Some(text) => Some(cursor::decode(digester, organization, &filter, text).await?),
+            None => None,
+        };
+        let labels = filter.labels.iter().map(|label| label.lookup(digester, organization)).collect();
+        let query = CredentialQuery { organization, filter: filter.clone(), labels, after, limit: page.rows() };
+        let list = ListCredentials { query, page: page.limit, add };
+        let CredentialPage { credentials, next } = self.operations.run(&self.environment, principal, list).await?;
+        self.count(principal, organization, AuditAction::CredentialsListed);
+        Ok((credentials, next.map(|position| cursor::encode(digester, organization, &filter, position))))
     }
 
     /// Counts a read for the audit log, outside of the request's path.

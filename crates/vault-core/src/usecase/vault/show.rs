@@ -17,7 +17,7 @@ impl Vault {
         let organization = principal.member(Action::List)?;
         let opened = self.operations.run(&self.environment, principal, ShowCredential(organization, id)).await?;
         self.count(principal, organization, AuditAction::CredentialShown);
-        Ok(self.listed(opened, self.environment.now()))
+        Ok(ListedCredential::of(opened, self.environment.now()))
     }
 
     /// Returns the type and revision of a credential, which a change requires.

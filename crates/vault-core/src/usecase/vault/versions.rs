@@ -55,13 +55,7 @@ impl Vault {
         let listed = ListVersions(organization, id);
         let OpenedVersions { rows: stored, card } = self.operations.run(&self.environment, principal, listed).await?;
         self.count(principal, organization, AuditAction::CredentialShown);
-        let card = match card {
-            Ok(card) => card,
-            Err(error) => {
-                self.environment.report(&error);
-                return Ok(vec![ListedVersion::damaged(&stored.current)]);
-            }
-        };
+        let Ok(card) = card else { return Ok(vec![ListedVersion::damaged(&stored.current)]) };
         let check_of = |number| match stored.others.iter().find(|other| other.number == number) {
             Some(other) => other.check,
             None => stored.current.check,

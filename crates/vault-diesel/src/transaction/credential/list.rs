@@ -13,7 +13,7 @@ use diesel::{
     SelectableHelper as _,
 };
 use vault_core::credential::{
-    CredentialType, EXPIRING_SECONDS, HealthState, LIST_WINDOW, ListCredentials, ListPosition, ListedRows,
+    CredentialQuery, CredentialType, EXPIRING_SECONDS, HealthState, LIST_WINDOW, ListPosition, ListedRows,
 };
 use vault_core::cursor::ListFilter;
 use vault_core::digest::{Digest, LookupDigests};
@@ -24,7 +24,7 @@ use vault_core::time::Timestamp;
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
 /// Reads a page at `now`.
-pub(crate) async fn page(tx: &Tx<'_>, query: &ListCredentials, now: Timestamp) -> Result<ListedRows, Failure> {
+pub(crate) async fn page(tx: &Tx<'_>, query: &CredentialQuery, now: Timestamp) -> Result<ListedRows, Failure> {
     match query.filter.expires_before {
         _ if query.has_one_index() => by_one_index(tx, query).await,
         Some(before) => by_expiry(tx, query, before, now).await,
@@ -33,7 +33,7 @@ pub(crate) async fn page(tx: &Tx<'_>, query: &ListCredentials, now: Timestamp) -
 }
 
 /// The whole list, or that of one namespace, type or label.
-async fn by_one_index(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedRows, Failure> {
+async fn by_one_index(tx: &Tx<'_>, query: &CredentialQuery) -> Result<ListedRows, Failure> {
     let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let newest_first = credentials::table
         .filter(credentials::organization_id.eq(query.organization.stored()))
@@ -115,7 +115,7 @@ enum Lead {
 }
 
 /// The rows that match the filters of `query`, without its labels and order.
-fn fitting(query: &ListCredentials, lead: Lead, now: Timestamp) -> Boxed<'_> {
+fn fitting(query: &CredentialQuery, lead: Lead, now: Timestamp) -> Boxed<'_> {
     // The caller adds the conditions of labels and of the expiry, by which it orders.
     let ListFilter { namespace, kind, labels: _, health, expires_before: _ } = &query.filter;
     let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.stored())).into_boxed();
@@ -150,7 +150,7 @@ fn fitting(query: &ListCredentials, lead: Lead, now: Timestamp) -> Boxed<'_> {
 }
 
 /// Newest first, by the label with the fewest rows, else by namespace, type or id.
-async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials, now: Timestamp) -> Result<ListedRows, Failure> {
+async fn within_a_window(tx: &Tx<'_>, query: &CredentialQuery, now: Timestamp) -> Result<ListedRows, Failure> {
     let organization = query.organization.stored();
     let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let Some((end, label)) = rarest(tx, query, before).await? else {
@@ -200,7 +200,7 @@ fn last_of_window() -> i64 {
 }
 
 /// The page, and the position where the search ended if the page is not full.
-fn found(rows: Vec<CredentialRow>, end: Option<AnyId>, query: &ListCredentials) -> Result<ListedRows, Failure> {
+fn found(rows: Vec<CredentialRow>, end: Option<AnyId>, query: &CredentialQuery) -> Result<ListedRows, Failure> {
     let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<Vec<_>, _>>()?;
     let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end)).transpose()?;
     Ok(ListedRows { rows, searched_to: end })
@@ -215,7 +215,7 @@ fn position(id: &AnyId) -> Result<ListPosition, Failure> {
 /// are in one window.
 async fn rarest<'a>(
     tx: &Tx<'_>,
-    query: &'a ListCredentials,
+    query: &'a CredentialQuery,
     before: IdBytes,
 ) -> Result<Option<(Option<AnyId>, &'a LookupDigests)>, Failure> {
     let mut rarest = None;
@@ -240,7 +240,7 @@ async fn rarest<'a>(
 /// The soonest to expire first.
 async fn by_expiry(
     tx: &Tx<'_>,
-    query: &ListCredentials,
+    query: &CredentialQuery,
     before: Timestamp,
     now: Timestamp,
 ) -> Result<ListedRows, Failure> {
