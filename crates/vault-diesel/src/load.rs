@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Span, trace_span};
 use vault_core::id::OrganizationId;
-use vault_core::operation::{Access, Work};
+use vault_core::operation::Work;
 use vault_core::port::Event;
 use vault_core::trace::TARGET;
 
@@ -38,9 +38,9 @@ pub(crate) fn writing<C>() -> Span {
 /// Creates the span of an operation, including its wait.
 pub(crate) fn operating(work: &dyn Work) -> Span {
     let operation = work.name();
-    match work.access() {
-        Access::Read => trace_span!(target: TARGET, "store.read", otel.kind = "client", query = operation),
-        Access::Write => trace_span!(target: TARGET, "store.write", otel.kind = "client", command = operation),
+    match work.writes() {
+        false => trace_span!(target: TARGET, "store.read", otel.kind = "client", query = operation),
+        true => trace_span!(target: TARGET, "store.write", otel.kind = "client", command = operation),
     }
 }
 

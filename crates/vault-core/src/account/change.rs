@@ -52,11 +52,7 @@ pub struct ChangeAccount {
 impl Operation for ChangeAccount {
     /// The account after the change, or before its deletion, with the results of logins before it.
     type Outcome = ListedAccount;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<ListedAccount, Failure> {
         let Self { organization, account, change } = self;

@@ -2,7 +2,7 @@
 
 use super::{Account, AccountSecrets, put};
 use crate::audit::{AuditAction, Subject};
-use crate::id::{OrganizationId, SecretsId};
+use crate::id::SecretsId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::passcode::{PendingSeed, TimeStep, may_be_confirmed};
 use crate::principal::{Denial, SessionPrincipal};
@@ -15,11 +15,7 @@ pub struct ReserveConfirmation(pub SessionPrincipal);
 impl Operation for ReserveConfirmation {
     /// The secret. `None` if none is pending that [`may_be_confirmed`].
     type Outcome = Option<PendingSeed>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<PendingSeed>, Failure> {
         let pending = unit.find::<PendingSeed>(self.0.organization, *self.0.account.as_uuid());
@@ -48,11 +44,7 @@ pub struct ConfirmPasscode {
 impl Operation for ConfirmPasscode {
     /// `false` if this secret is no longer pending. Nothing is changed then.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.principal.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self { principal, pending, step } = self;

@@ -28,12 +28,8 @@ pub struct CreateAccount {
 
 impl Operation for CreateAccount {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
     /// Runs alone, because an address is unique in the instance: two shared transactions could wait for each other.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let (rows, organization) = (unit.rows(), self.grant.organization);

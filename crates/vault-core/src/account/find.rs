@@ -43,11 +43,7 @@ pub struct FindAccount {
 
 impl Operation for FindAccount {
     type Outcome = Option<FoundAccount>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.scope.one()
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.scope.one());
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<FoundAccount>, Failure> {
         unit.authorize().await?;
@@ -147,11 +143,7 @@ pub struct ListAccounts {
 
 impl Operation for ListAccounts {
     type Outcome = Vec<ListedAccount>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.scope.one()
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.scope.one());
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ListedAccount>, Failure> {
         unit.authorize().await?;

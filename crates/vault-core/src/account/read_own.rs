@@ -1,7 +1,6 @@
 //! The principal's own account.
 
 use super::Account;
-use crate::id::OrganizationId;
 use crate::notice::StoredNotice;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
 use crate::principal::{Denial, SessionPrincipal};
@@ -24,11 +23,7 @@ pub struct ReadOwnAccount(pub SessionPrincipal);
 
 impl Operation for ReadOwnAccount {
     type Outcome = OwnAccount;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OwnAccount, Failure> {
         let (rows, place) = (unit.rows(), (self.0.organization, self.0.account));

@@ -5,7 +5,7 @@ use crate::audit::{Affected, Subject};
 use crate::entity::{Entity, EntityKey, Kind, Lookup};
 use crate::error::Refusal;
 use crate::field::{FieldCode, FieldError};
-use crate::id::{AccountId, OrganizationId};
+use crate::id::AccountId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::principal::SessionPrincipal;
 use crate::time::Timestamp;
@@ -82,11 +82,7 @@ pub struct ListSetAside(pub SessionPrincipal);
 
 impl Operation for ListSetAside {
     type Outcome = Vec<SetAside>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<SetAside>, Failure> {
         unit.authorize().await?;
@@ -107,11 +103,7 @@ pub struct ChangeSetAside {
 
 impl Operation for ChangeSetAside {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.session.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.session.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.authorize().await?;

@@ -2,7 +2,7 @@
 
 use super::{Activation, ActivationFacts, ForIntegration, VendMode, check_activation};
 use crate::entity::{EntityKey, Index, Kind};
-use crate::id::{ActivationId, OrganizationId};
+use crate::id::ActivationId;
 use crate::integration::TokenSlot;
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
@@ -60,11 +60,7 @@ pub struct FetchedNamespace {
 
 impl Operation for ForIntegration<FetchCredentials> {
     type Outcome = FetchedNamespace;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.principal.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<FetchedNamespace, Failure> {
         let FetchCredentials { namespace, activation, most } = &self.payload;

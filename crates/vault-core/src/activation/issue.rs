@@ -4,7 +4,7 @@ use super::{Activation, ForIntegration, IssuanceFacts, IssuanceRefusal, IssuedCr
 use crate::audit::SealedAuditRecord;
 use crate::credential::CredentialUse;
 use crate::entity::Index;
-use crate::id::{ActivationId, CredentialId, OrganizationId};
+use crate::id::{ActivationId, CredentialId};
 use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit, flat};
 use crate::time::Timestamp;
@@ -34,11 +34,7 @@ pub struct IssueCredentials {
 impl Operation for ForIntegration<IssueCredentials> {
     /// Why they are not issued. An unauthorized principal is such a reason too.
     type Outcome = Option<IssuanceRefusal>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.principal.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<IssuanceRefusal>, Failure> {
         let IssueCredentials { activation, renewal, expires_at, namespace, credentials, purpose, refused } =

@@ -24,15 +24,8 @@ pub struct ListActivations {
 
 impl Operation for ListActivations {
     type Outcome = Vec<Activation>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.principal.organization));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<Activation>, Failure> {
         let active = flat(unit.rows().active_activations(self));
@@ -55,15 +48,8 @@ pub struct FindActivation {
 
 impl Operation for FindActivation {
     type Outcome = Option<Activation>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.principal.organization));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<Activation>, Failure> {
         find(unit, &self.principal, self.activation, self.now).await
@@ -93,11 +79,7 @@ pub struct EndActivation {
 impl Operation for ForIntegration<EndActivation> {
     /// `false` if no active activation has this ID. If several calls race, exactly one returns `true`.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.principal.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.principal.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let (rows, organization) = (unit.rows(), self.principal.organization);
@@ -125,11 +107,7 @@ pub struct AbortActivation {
 
 impl Operation for AbortActivation {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let removed = unit.rows().remove_activation(self.organization, self.activation);

@@ -1,7 +1,6 @@
 //! Entries that are not part of another operation.
 
 use super::SealedAuditRecord;
-use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::Event;
 
@@ -11,12 +10,8 @@ pub struct AppendEntries(pub Vec<SealedAuditRecord>);
 
 impl Operation for AppendEntries {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
     /// None, so that an entry about an organization waits for none of its operations.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         for entry in &self.0 {
@@ -32,12 +27,8 @@ pub struct RecordEntry(pub SealedAuditRecord);
 
 impl Operation for RecordEntry {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
     /// None, so that it waits for no other operation.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.report(Event::recorded(&self.0));

@@ -1,7 +1,7 @@
 //! Operations on checkpoints and their entries.
 
 use super::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
-use crate::id::{AuditId, OrganizationId};
+use crate::id::AuditId;
 use crate::operation::{Access, Failure, Operation, Unit};
 
 /// Reads entries in the order of these IDs. Skips entries that are not stored.
@@ -10,11 +10,7 @@ pub struct FindEntries(pub Vec<AuditId>);
 
 impl Operation for FindEntries {
     type Outcome = Vec<AuditEntry>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<AuditEntry>, Failure> {
         let mut found = unit.rows().entries_with(&self.0).await?;
@@ -39,11 +35,7 @@ pub struct UnsealedEntries {
 
 impl Operation for UnsealedEntries {
     type Outcome = Vec<UnsealedEntry>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<UnsealedEntry>, Failure> {
         Ok(unit.rows().unsealed_entries(self.after.clone(), self.limit).await?)
@@ -68,11 +60,7 @@ pub enum ReadCheckpoints {
 
 impl Operation for ReadCheckpoints {
     type Outcome = Vec<StoredCheckpoint>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredCheckpoint>, Failure> {
         let rows = unit.rows();
@@ -92,11 +80,7 @@ impl Operation for AddCheckpoint {
     /// `false` if a checkpoint with this number exists, if the previous one does not (unless it is the first), or if one of
     /// its entries is in a checkpoint or was deleted.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let (rows, checkpoint) = (unit.rows(), &self.0.checkpoint);
@@ -133,11 +117,7 @@ pub struct CutAudit {
 impl Operation for CutAudit {
     /// `false` if [`CutAudit::first`] is not the first stored checkpoint, or if no checkpoint has number and hash of the start.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let rows = unit.rows();

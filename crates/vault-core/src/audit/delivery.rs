@@ -1,7 +1,7 @@
 //! Delivery of the audit log to a sink: its lease, and the position up to which it was delivered.
 
 use crate::digest::Digest;
-use crate::id::{KeyId, OrganizationId};
+use crate::id::KeyId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AuditSealer;
 use crate::time::Timestamp;
@@ -94,11 +94,7 @@ impl DeliveryLease {
 impl Operation for DeliveryLease {
     /// Position up to which the audit log was delivered. `None` if another process has the lease.
     type Outcome = Option<DeliveryPosition>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<DeliveryPosition>, Failure> {
         let position = unit.rows().take_delivery_lease(self).await?;
@@ -123,11 +119,7 @@ pub struct RecordDelivered {
 impl Operation for RecordDelivered {
     /// `false` if the process no longer has the lease.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let is_moved = unit.rows().move_delivery_position(self).await?;
@@ -145,11 +137,7 @@ pub struct ReadDelivery;
 impl Operation for ReadDelivery {
     /// `None` if no process ever acquired the lease.
     type Outcome = Option<DeliveryState>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<DeliveryState>, Failure> {
         Ok(unit.rows().delivery_state().await?)

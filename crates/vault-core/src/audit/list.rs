@@ -1,7 +1,6 @@
 //! Lists of audit entries.
 
 use super::AuditEntry;
-use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::AuditRange;
 use crate::principal::Denial;
@@ -19,11 +18,7 @@ pub struct ListEntries {
 
 impl Operation for ListEntries {
     type Outcome = Vec<AuditEntry>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.range.scope.one()
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.range.scope.one());
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<AuditEntry>, Failure> {
         if !unit.principal().may_see(self.range.scope) {

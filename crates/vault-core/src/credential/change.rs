@@ -70,11 +70,7 @@ pub struct CredentialUpdate<'a> {
 
 impl Operation for ChangeCredential {
     type Outcome = ChangedVersion;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     /// A credential that was put back outside the service is never sealed again.
     async fn run(&self, unit: &Unit<'_>) -> Result<ChangedVersion, Failure> {

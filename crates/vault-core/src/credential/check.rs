@@ -78,11 +78,7 @@ pub struct DueCheck {
 impl Operation for ClaimChecks {
     /// Each check with the organization, whose keys open the credential.
     type Outcome = Vec<(DueCheck, Organization)>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Self { most, turn } = *self;
@@ -128,11 +124,7 @@ pub struct RecordCheck {
 impl Operation for RecordCheck {
     /// `false` if the credential no longer has this version.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.key.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.key.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self { key, check, changed } = *self;
@@ -159,11 +151,7 @@ pub struct RecordActivated {
 
 impl Operation for RecordActivated {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let mut credentials = self.credentials.clone();

@@ -43,15 +43,8 @@ pub struct FindRequest {
 
 impl Operation for FindRequest {
     type Outcome = Option<(CredentialId, i64)>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let read = async {

@@ -109,15 +109,8 @@ pub struct CredentialPage<P> {
 
 impl<P: Default + Send + 'static> Operation for ListCredentials<P> {
     type Outcome = CredentialPage<P>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.query.organization)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        self.query.has_one_index()
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.query.organization));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |operation| operation.query.has_one_index();
 
     async fn run(&self, unit: &Unit<'_>) -> Result<CredentialPage<P>, Failure> {
         let ListedRows { mut rows, searched_to } =

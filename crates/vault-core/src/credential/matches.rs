@@ -27,11 +27,7 @@ pub struct MatchCredential {
 impl Operation for MatchCredential {
     /// Whether they are equal. The error is the type of the credential, which is another one.
     type Outcome = Result<bool, CredentialType>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let Self { organization, id, kind, ref data } = *self;

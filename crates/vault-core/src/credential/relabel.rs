@@ -11,11 +11,7 @@ pub struct RelabelCredential(pub OrganizationId, pub CredentialId);
 impl Operation for RelabelCredential {
     /// Returns whether they were replaced. A damaged credential keeps them.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let (rows, organization, id) = (unit.rows(), self.0, self.1);

@@ -26,11 +26,7 @@ pub struct RequestCheck {
 
 impl Operation for RequestCheck {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let Self { organization, id, version } = *self;

@@ -129,11 +129,7 @@ impl NewData {
 impl Operation for SaveCredential {
     /// ID of the credential, or of the one that an earlier request with the same idempotency key saved.
     type Outcome = CredentialId;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<CredentialId, Failure> {
         let Self { organization, id, ref namespace, vend, ref metadata, ref new, limit } = *self;

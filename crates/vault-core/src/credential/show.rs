@@ -21,15 +21,8 @@ pub struct ShowCredential(pub OrganizationId, pub CredentialId);
 
 impl Operation for ShowCredential {
     type Outcome = OpenedCredential;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedCredential, Failure> {
         let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
@@ -54,15 +47,8 @@ pub struct OpenedVersions {
 
 impl Operation for ListVersions {
     type Outcome = OpenedVersions;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedVersions, Failure> {
         let rows = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;

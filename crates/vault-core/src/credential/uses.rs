@@ -60,15 +60,8 @@ pub struct ListUses {
 
 impl Operation for ListUses {
     type Outcome = Vec<CredentialUse>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<CredentialUse>, Failure> {
         let rows = unit.rows();
@@ -100,15 +93,8 @@ pub struct ListHolders(pub OrganizationId, pub CredentialId);
 
 impl Operation for ListHolders {
     type Outcome = (i64, Vec<Holder>);
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
-
-    fn is_one_exchange(&self) -> bool {
-        true
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| true;
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let rows = unit.rows();

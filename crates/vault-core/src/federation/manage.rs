@@ -4,7 +4,7 @@ use super::{KeyActions, PublicationChecks, SigningKeyChange, SigningKeys};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::entity::{EntityKey, Kind, OF_INSTANCE, Opened};
 use crate::error::Refusal;
-use crate::id::{KeyId, OrganizationId};
+use crate::id::KeyId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::EntityRow;
 use uuid::Uuid;
@@ -52,11 +52,7 @@ pub struct ListSigningKeys;
 
 impl Operation for ListSigningKeys {
     type Outcome = StoredSigningKeys;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StoredSigningKeys, Failure> {
         unit.authorize().await?;
@@ -85,11 +81,7 @@ pub struct ChangeSigningKeys {
 impl Operation for ChangeSigningKeys {
     /// The actions on keys. If there are none, nothing was written.
     type Outcome = KeyActions;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<KeyActions, Failure> {
         unit.authorize().await?;
@@ -164,11 +156,7 @@ pub struct RecordPublication {
 impl Operation for RecordPublication {
     /// `false` if another check was recorded since the results were read. Nothing is changed then.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         unit.authorize().await?;

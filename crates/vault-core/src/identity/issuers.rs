@@ -4,7 +4,7 @@ use super::{Issuer, IssuerKeySet, IssuerName, StoredIssuer};
 use crate::audit::{AuditAction, AuditChange, ChangedField};
 use crate::entity::{Entity as _, EntityKey, Index, Kind, Lookup, OF_INSTANCE, Opened};
 use crate::error::Refusal;
-use crate::id::{IssuerId, OrganizationId};
+use crate::id::IssuerId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use futures_util::try_join;
 
@@ -19,11 +19,7 @@ pub struct AddIssuer {
 
 impl Operation for AddIssuer {
     type Outcome = StoredIssuer;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StoredIssuer, Failure> {
         let Self { issuer, set } = self.clone();
@@ -51,11 +47,7 @@ pub struct ListIssuers;
 
 impl Operation for ListIssuers {
     type Outcome = Vec<StoredIssuer>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredIssuer>, Failure> {
         unit.authorize().await?;
@@ -73,11 +65,7 @@ pub struct FindIssuers(pub Vec<IssuerName>);
 
 impl Operation for FindIssuers {
     type Outcome = Vec<StoredIssuer>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredIssuer>, Failure> {
         unit.authorize().await?;
@@ -112,11 +100,7 @@ pub struct RemoveIssuer(pub IssuerName);
 
 impl Operation for RemoveIssuer {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.authorize().await?;
@@ -144,11 +128,7 @@ pub struct RecordKeys {
 impl Operation for RecordKeys {
     /// `false` if the issuer was removed, or its keys were changed since they were read. Nothing is changed then.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let found = unit.find::<IssuerKeySet>(OF_INSTANCE, *self.issuer.as_uuid()).await?;

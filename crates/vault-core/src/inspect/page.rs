@@ -4,7 +4,6 @@ use super::row::{opened, readable};
 use super::{InspectedRow, RowFinding, Violation};
 use crate::audit::RecordedRow;
 use crate::entity::{EntityKey, Index, Lookup};
-use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::{LookupRow, RecordedSubject, StoredRowKey};
 use futures_util::future::try_join_all;
@@ -50,11 +49,7 @@ pub struct InspectionPage {
 
 impl Operation for ReadPage {
     type Outcome = InspectionPage;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<InspectionPage, Failure> {
         let (rows, limit) = (unit.rows(), self.limit);

@@ -104,11 +104,7 @@ pub struct RecordState {
 
 impl Operation for RecordState {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.organization
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.organization);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.record_by_system(self.organization, AuditAction::StateRecorded, self.affected.clone()).await
@@ -117,11 +113,7 @@ impl Operation for RecordState {
 
 impl Operation for InspectRow {
     type Outcome = Inspected;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Inspected, Failure> {
         let mut look = Look { unit, records: self.records, seen: Inspected::default() };

@@ -51,11 +51,7 @@ pub enum IntegrationChange {
 
 impl Operation for ChangeIntegration {
     type Outcome = StoredIntegration;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StoredIntegration, Failure> {
         let organization = self.organization;
@@ -146,11 +142,7 @@ pub struct DeleteIntegration {
 
 impl Operation for DeleteIntegration {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let organization = self.organization;

@@ -73,11 +73,7 @@ pub struct FindIntegration {
 
 impl Operation for FindIntegration {
     type Outcome = StoredIntegration;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StoredIntegration, Failure> {
         unit.authorize().await?;
@@ -98,15 +94,11 @@ pub struct ListIntegrations {
 
 impl Operation for ListIntegrations {
     type Outcome = Vec<StoredIntegration>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.scope.one()
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.scope.one());
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredIntegration>, Failure> {
         unit.authorize_for(self.scope).await?;
-        let (of, after) = (self.organization(), self.after.clone());
+        let (of, after) = (self.scope.one(), self.after.clone());
         let listed = unit.list::<Integration>(Index::IntegrationName, of, after, self.limit).await?;
         Ok(listed.into_iter().map(StoredIntegration::from).collect())
     }
@@ -123,11 +115,7 @@ pub struct IntegrationNames {
 
 impl Operation for IntegrationNames {
     type Outcome = BTreeMap<IntegrationId, IntegrationName>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let mut names = BTreeMap::new();
@@ -146,11 +134,7 @@ pub struct FindByToken(pub Digest);
 
 impl Operation for FindByToken {
     type Outcome = Option<FoundIntegration>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<FoundIntegration>, Failure> {
         let (rows, lookup) = (unit.rows(), Lookup::new(Index::IntegrationToken, self.0.to_base64()));
@@ -184,11 +168,7 @@ pub struct ExpiringIntegrations {
 
 impl Operation for ExpiringIntegrations {
     type Outcome = Vec<Expiring>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<Expiring>, Failure> {
         let Self { organization, after, until, limit } = *self;

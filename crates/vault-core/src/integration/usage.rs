@@ -51,11 +51,7 @@ pub struct CountActions(pub OrganizationId, pub CountedPeriod);
 
 impl Operation for CountActions {
     type Outcome = Vec<IntegrationActions>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<IntegrationActions>, Failure> {
         unit.authorize().await?;
@@ -69,11 +65,7 @@ pub struct CountHours(pub OrganizationId, pub CountedPeriod);
 
 impl Operation for CountHours {
     type Outcome = Vec<HourlyActions>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<HourlyActions>, Failure> {
         unit.authorize().await?;

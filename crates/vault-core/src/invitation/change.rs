@@ -34,11 +34,7 @@ pub struct ChangeInvitation {
 impl Operation for ChangeInvitation {
     /// The invitation after the change, or before its deletion.
     type Outcome = ListedAccount;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<ListedAccount, Failure> {
         let Self { organization, account, change } = self;

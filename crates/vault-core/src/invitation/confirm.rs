@@ -37,13 +37,9 @@ pub struct ConfirmEnrolment {
 
 impl Operation for ConfirmEnrolment {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
     /// One that creates an account runs alone, because an address is unique in the instance: two shared transactions could
     /// wait for each other.
-    fn organization(&self) -> Option<OrganizationId> {
-        self.re_enrols.then_some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.re_enrols.then_some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let Self { organization, account, re_enrols, step, .. } = *self;

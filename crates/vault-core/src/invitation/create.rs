@@ -5,7 +5,6 @@ use crate::account::{Account, require_room};
 use crate::audit::{AuditAction, Subject};
 use crate::error::Refusal;
 use crate::hourly::{ADDRESS_CONFLICTS, HourlyLimit};
-use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::principal::Principal;
 
@@ -23,11 +22,7 @@ pub struct CreateInvitation(pub Invitation);
 impl Operation for CreateInvitation {
     /// [`Refusal::AddressInUse`] if the address has an account. The refusal is recorded and, except for operators, counted.
     type Outcome = Result<(), Refusal>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.grant.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0.grant.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let (rows, now, grant) = (unit.rows(), unit.now(), &self.0.grant);

@@ -25,11 +25,7 @@ pub struct WriteDraft {
 impl Operation for WriteDraft {
     /// `false` if no such invitation is open in an active organization. Nothing is changed then.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self { organization, account, code, draft } = self;

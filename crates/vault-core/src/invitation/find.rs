@@ -31,11 +31,7 @@ pub struct FindInvitation(pub Digest);
 
 impl Operation for FindInvitation {
     type Outcome = Option<OpenInvitation>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<OpenInvitation>, Failure> {
         let (rows, code) = (unit.rows(), Invitation::under(&self.0));

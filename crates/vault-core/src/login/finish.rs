@@ -8,7 +8,6 @@ use crate::account::{Account, AccountSecrets, put};
 use crate::audit::{Actor, Affected, AuditAction, Subject};
 use crate::digest::Digest;
 use crate::entity::{EntityKey, Kind, Opened};
-use crate::id::OrganizationId;
 use crate::lockout::{BucketKey, NETWORK_NOTED_SECONDS, ThrottleCounter};
 use crate::notice::NoticeCode;
 use crate::operation::{Access, Failure, Operation, Unit};
@@ -67,11 +66,7 @@ impl VerifiedFactors {
 
 impl Operation for FinishAttempt {
     type Outcome = AttemptOutcome;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.place().0)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.place().0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<AttemptOutcome, Failure> {
         let rows = unit.rows();

@@ -1,7 +1,6 @@
 //! Networks from which users log in.
 
 use crate::digest::Digest;
-use crate::id::OrganizationId;
 use crate::lockout::network_is_known;
 use crate::operation::{Access, Failure, Operation, Unit};
 
@@ -12,11 +11,7 @@ pub struct NetworkIsKnown(pub Digest);
 
 impl Operation for NetworkIsKnown {
     type Outcome = bool;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let last_login = unit.rows().known_network(&self.0).await?;

@@ -6,7 +6,7 @@ use crate::account::{Account, AccountSecrets};
 use crate::digest::Digest;
 use crate::email::EmailAddress;
 use crate::entity::{EntityKey, Kind, Opened};
-use crate::id::{AccountId, OrganizationId};
+use crate::id::AccountId;
 use crate::lockout::{AttemptDecision, BucketKey, ThrottleCounter};
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::organization::OrganizationState;
@@ -23,12 +23,8 @@ pub struct ReserveAttempt {
 
 impl Operation for ReserveAttempt {
     type Outcome = Reservation;
-    const ACCESS: Access = Access::Write;
-
     /// The address is looked up in all organizations.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Reservation, Failure> {
         let reservation = self.reserve(unit).await?;

@@ -39,11 +39,7 @@ pub struct Freezing {
 
 impl Operation for SetFrozen {
     type Outcome = Freezing;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Freezing, Failure> {
         unit.authorize().await?;

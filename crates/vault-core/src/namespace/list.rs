@@ -48,11 +48,7 @@ pub struct ListedNamespace {
 
 impl Operation for ListNamespaces {
     type Outcome = Vec<ListedNamespace>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ListedNamespace>, Failure> {
         let Self { organization, after, limit, only } = self;

@@ -23,13 +23,13 @@ use crate::id::OrganizationId;
 use crate::port::{RowsError, SealError};
 use crate::principal::Denial;
 
-/// Access of an operation to rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+/// Access of an operation to rows, with the organization that owns them, if it is one: for the lock, fair scheduling and the node
+/// that stores them.
+pub enum Access<O> {
     /// It reads one snapshot.
-    Read,
-    /// It writes under the lock of its organization.
-    Write,
+    Read(fn(&O) -> Option<OrganizationId>),
+    /// It writes under the lock of the organization.
+    Write(fn(&O) -> Option<OrganizationId>),
 }
 
 /// An operation: data that can be queued, run again and share a commit.
@@ -38,31 +38,23 @@ pub enum Access {
 /// therefore cannot run within a transaction:
 ///
 /// ```compile_fail,E0369
-/// use vault_core::id::OrganizationId;
 /// use vault_core::operation::{Access, Failure, Operation, Unit};
 /// trait Hasher: Send + Sync {}
 /// #[derive(PartialEq)]
 /// struct Slow(std::sync::Arc<dyn Hasher>);
 /// impl Operation for Slow {
 ///     type Outcome = ();
-///     const ACCESS: Access = Access::Read;
-///     fn organization(&self) -> Option<OrganizationId> { None }
+///     const ACCESS: Access<Self> = Access::Read(|_| None);
 ///     async fn run(&self, _unit: &Unit<'_>) -> Result<(), Failure> { Ok(()) }
 /// }
 /// ```
-pub trait Operation: PartialEq + Send + Sync + 'static {
+pub trait Operation: PartialEq + Sized + Send + Sync + 'static {
     /// What it returns.
     type Outcome: Send + 'static;
     /// Its access to rows.
-    const ACCESS: Access;
-
-    /// Organization whose rows it uses, if it is one: for the lock, fair scheduling and the node that stores them.
-    fn organization(&self) -> Option<OrganizationId>;
-
-    /// Returns whether it sends all its statements together, the authorization last. A read then needs no transaction.
-    fn is_one_exchange(&self) -> bool {
-        false
-    }
+    const ACCESS: Access<Self>;
+    /// Whether it sends all its statements together, the authorization last. A read then needs no transaction.
+    const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| false;
 
     /// Authorizes, reads, decides and writes. May run several times, and commits at most once.
     fn run(&self, unit: &Unit<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;

@@ -2,7 +2,6 @@
 
 use super::{Access, Failure, Operation, Unit};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
-use crate::id::OrganizationId;
 use crate::keyring::KeyringEntry;
 use crate::sealed::InstanceRecord;
 
@@ -42,11 +41,7 @@ pub enum ReplacedInstance {
 
 impl Operation for ReplaceInstance {
     type Outcome = ReplacedInstance;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<ReplacedInstance, Failure> {
         // A transaction that stores something under the instance key locks this row.
@@ -78,11 +73,7 @@ pub struct CountUnder(pub KeyringEntry);
 
 impl Operation for CountUnder {
     type Outcome = i64;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<i64, Failure> {
         Ok(unit.rows().count_under(self.0).await?)

@@ -2,7 +2,6 @@
 
 use super::{Access, Failure, Operation, Unit};
 use crate::entity::{Entity as _, EntityKey, Kind};
-use crate::id::OrganizationId;
 use crate::organization::Organization;
 use crate::port::{EntityRow, EntitySealer};
 use zeroize::Zeroizing;
@@ -29,12 +28,8 @@ pub struct Resealed {
 
 impl Operation for Reseal {
     type Outcome = Resealed;
-    const ACCESS: Access = Access::Write;
-
     /// Locks no organization: a row that changes in the meantime is under the active key.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Resealed, Failure> {
         let (rows, sealer) = (unit.rows(), unit.sealer());

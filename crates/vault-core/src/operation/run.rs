@@ -27,7 +27,7 @@ pub enum End {
 /// An operation without its type, so that what runs it is compiled once.
 pub trait Work: Send {
     /// Returns whether it writes.
-    fn access(&self) -> Access;
+    fn writes(&self) -> bool;
 
     /// Returns the organization whose rows it uses, if it is one.
     fn organization(&self) -> Option<OrganizationId>;
@@ -56,16 +56,17 @@ struct Task<O: Operation> {
 }
 
 impl<O: Operation> Work for Task<O> {
-    fn access(&self) -> Access {
-        O::ACCESS
+    fn writes(&self) -> bool {
+        matches!(O::ACCESS, Access::Write(_))
     }
 
     fn organization(&self) -> Option<OrganizationId> {
-        self.operation.organization()
+        let (Access::Read(organization) | Access::Write(organization)) = O::ACCESS;
+        organization(&self.operation)
     }
 
     fn is_one_exchange(&self) -> bool {
-        O::ACCESS == Access::Read && self.operation.is_one_exchange()
+        !self.writes() && (O::IS_ONE_EXCHANGE)(&self.operation)
     }
 
     fn name(&self) -> &'static str {
@@ -78,17 +79,18 @@ impl<O: Operation> Work for Task<O> {
         Box::pin(async move {
             let unit = Unit::new(rows, &self.ports, &self.environment, &self.principal, self.keys_are_loaded);
             // The lock and the first statements of the operation are one exchange with the database.
+            let organization = self.organization().filter(|_| self.writes());
             let locked = async {
-                match self.operation.organization() {
-                    Some(organization) if O::ACCESS == Access::Write => Ok(rows.lock(organization).await?),
-                    _ => Ok(()),
+                match organization {
+                    Some(organization) => Ok(rows.lock(organization).await?),
+                    None => Ok(()),
                 }
             };
             let outcome = match try_join!(locked, self.operation.run(&unit)) {
                 Err(Failure::Rows(error)) => return Err(error),
                 outcome => outcome.map(|((), outcome)| outcome),
             };
-            let commits = O::ACCESS == Access::Write && outcome.is_ok() && unit.commits();
+            let commits = self.writes() && outcome.is_ok() && unit.commits();
             self.events = unit.into_events();
             self.outcome = Some(outcome);
             Ok(if commits { End::Commit } else { End::RollBack })

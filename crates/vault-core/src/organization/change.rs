@@ -18,11 +18,7 @@ pub struct SetOrganizationState {
 
 impl Operation for SetOrganizationState {
     type Outcome = Organization;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Organization, Failure> {
         let Self { organization: id, state } = *self;
@@ -51,12 +47,8 @@ pub struct DeleteOrganization(pub OrganizationId);
 
 impl Operation for DeleteOrganization {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
     /// Runs alone, because it also removes rows of the instance, and no other operation can follow in its transaction.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.authorize().await?;

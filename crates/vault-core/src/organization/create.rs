@@ -19,12 +19,8 @@ pub struct CreateOrganization {
 
 impl Operation for CreateOrganization {
     type Outcome = Organization;
-    const ACCESS: Access = Access::Write;
-
     /// Nothing of a new organization is locked, and its name is a row of the instance.
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Organization, Failure> {
         let Self { id, ref name } = *self;

@@ -11,11 +11,7 @@ pub struct FindOrganization(pub OrganizationName);
 
 impl Operation for FindOrganization {
     type Outcome = Option<Organization>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<Organization>, Failure> {
         unit.authorize().await?;
@@ -38,11 +34,7 @@ pub struct ReadOrganization(pub OrganizationId);
 impl Operation for ReadOrganization {
     /// `None` if it does not exist, or the principal may not see it.
     type Outcome = Option<Organization>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<Organization>, Failure> {
         unit.authorize().await?;
@@ -59,11 +51,7 @@ pub struct ListOrganizations;
 
 impl Operation for ListOrganizations {
     type Outcome = Vec<Organization>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<Organization>, Failure> {
         unit.authorize().await?;

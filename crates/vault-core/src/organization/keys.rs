@@ -42,11 +42,7 @@ pub struct StartedRotation {
 
 impl Operation for RotateOrganization {
     type Outcome = StartedRotation;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StartedRotation, Failure> {
         unit.authorize().await?;
@@ -66,11 +62,7 @@ pub struct CountSealed(pub OrganizationId, pub KeyId);
 
 impl Operation for CountSealed {
     type Outcome = i64;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<i64, Failure> {
         unit.authorize().await?;
@@ -84,11 +76,7 @@ pub struct ReadKeyUses(pub OrganizationId);
 
 impl Operation for ReadKeyUses {
     type Outcome = i64;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<i64, Failure> {
         unit.authorize().await?;
@@ -120,11 +108,7 @@ pub struct MovedCredentials {
 
 impl Operation for MoveCredentials {
     type Outcome = MovedCredentials;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<MovedCredentials, Failure> {
         let (rows, organization) = (unit.rows(), self.organization);
@@ -160,11 +144,7 @@ pub struct DestroyOrganizationKey(pub OrganizationId, pub KeyId);
 impl Operation for DestroyOrganizationKey {
     /// `false` if it is not retiring: another process destroyed it.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self(organization, key) = *self;
@@ -196,11 +176,7 @@ pub struct CountKeyUses {
 
 impl Operation for CountKeyUses {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let Some(owner) = unit.organization(self.organization).await? else { return Ok(()) };

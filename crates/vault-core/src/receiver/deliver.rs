@@ -22,11 +22,7 @@ pub struct TestReceiver(pub EventDelivery);
 
 impl Operation for TestReceiver {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.0.organization
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.0.organization);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let key = self.0.to();
@@ -52,11 +48,7 @@ pub struct ResendEvent {
 
 impl Operation for ResendEvent {
     type Outcome = EventDelivery;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<EventDelivery, Failure> {
         let Self { key, event } = *self;
@@ -84,11 +76,7 @@ pub struct ListDeliveries {
 
 impl Operation for ListDeliveries {
     type Outcome = Vec<EventDelivery>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<EventDelivery>, Failure> {
         unit.authorize().await?;
@@ -103,11 +91,7 @@ pub struct QueueDeliveries(pub Vec<EventDelivery>);
 
 impl Operation for QueueDeliveries {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         try_join_all(self.0.iter().map(|delivery| unit.rows().insert_delivery(delivery))).await?;
@@ -122,11 +106,7 @@ pub struct ReceiversDue(pub Timestamp);
 
 impl Operation for ReceiversDue {
     type Outcome = Vec<ReceiverKey>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<ReceiverKey>, Failure> {
         Ok(unit.rows().receivers_due(self.0).await?)
@@ -154,11 +134,7 @@ pub struct Pending {
 impl Operation for PendingDeliveries {
     /// `None` if the receiver does not exist.
     type Outcome = Option<Pending>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<Pending>, Failure> {
         let Self { key, limit } = *self;
@@ -184,11 +160,7 @@ pub struct IsMember {
 
 impl Operation for IsMember {
     type Outcome = bool;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         is_member(unit, self.organization, &self.address).await
@@ -201,11 +173,7 @@ pub struct RecordAttempts(pub Vec<Attempted>);
 
 impl Operation for RecordAttempts {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let rows = unit.rows();
@@ -224,11 +192,7 @@ pub struct RemoveDeliveries(pub Timestamp);
 
 impl Operation for RemoveDeliveries {
     type Outcome = usize;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<usize, Failure> {
         unit.commit_without_entry();

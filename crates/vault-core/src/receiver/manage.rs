@@ -10,7 +10,7 @@ use crate::email::EmailAddress;
 use crate::entity::{DocumentSecret, Entity as _, EntityKey, Index, Kind, OF_INSTANCE, Opened};
 use crate::error::Refusal;
 use crate::field::{FieldCode, FieldError};
-use crate::id::{OrganizationId, ReceiverId};
+use crate::id::ReceiverId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::time::Timestamp;
 use futures_util::future::try_join_all;
@@ -30,11 +30,7 @@ pub struct AddReceiver {
 
 impl Operation for AddReceiver {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let Self { key, receiver, member } = self;
@@ -76,11 +72,7 @@ pub struct FindReceivers {
 
 impl Operation for FindReceivers {
     type Outcome = Vec<StoredReceiver>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.owner
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| operation.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredReceiver>, Failure> {
         let owner = self.owner;
@@ -112,11 +104,7 @@ pub struct ActiveReceivers;
 
 impl Operation for ActiveReceivers {
     type Outcome = Vec<(ReceiverKey, Receiver)>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let mut active = Vec::new();
@@ -160,11 +148,7 @@ pub enum ReceiverChange {
 
 impl Operation for ChangeReceiver {
     type Outcome = StoredReceiver;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<StoredReceiver, Failure> {
         let (key, rows) = (self.key, unit.rows());
@@ -221,11 +205,7 @@ pub struct RemoveReceiver(pub ReceiverKey);
 
 impl Operation for RemoveReceiver {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.0.owner
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.0.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let key = self.0;
@@ -254,11 +234,7 @@ pub struct DisableReceiver {
 
 impl Operation for DisableReceiver {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        self.key.owner
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| operation.key.owner);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let key = self.key;

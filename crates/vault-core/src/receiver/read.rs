@@ -30,11 +30,7 @@ impl EventLease {
 impl Operation for EventLease {
     /// The position up to which events were read. `None` if another process has the lease.
     type Outcome = Option<EventPosition>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<EventPosition>, Failure> {
         let position = unit.rows().take_event_lease(self).await?;
@@ -61,11 +57,7 @@ pub struct RecordEvents {
 impl Operation for RecordEvents {
     /// `false` if the process no longer has the lease, or if the stored position is another one. Nothing is changed then.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let rows = unit.rows();
@@ -93,11 +85,7 @@ pub struct FindExpiring {
 
 impl Operation for FindExpiring {
     type Outcome = Vec<Expiring>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<Expiring>, Failure> {
         Ok(unit.rows().expiring_credentials(self).await?)
@@ -119,11 +107,7 @@ pub struct NoticesBetween {
 
 impl Operation for NoticesBetween {
     type Outcome = Vec<AccountNotice>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<AccountNotice>, Failure> {
         Ok(unit.rows().notices_between(self.after, self.until).await?)

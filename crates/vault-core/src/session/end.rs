@@ -18,11 +18,7 @@ impl Operation for EndSession {
     /// `false` if the account has no such active session. If calls that end their own session race, exactly one
     /// succeeds. The others are denied.
     type Outcome = bool;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<bool, Failure> {
         let Self { organization, session } = *self;

@@ -1,7 +1,6 @@
 //! The list of the principal's sessions.
 
 use super::StoredSession;
-use crate::id::OrganizationId;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::principal::SessionPrincipal;
 
@@ -11,11 +10,7 @@ pub struct ListSessions(pub SessionPrincipal);
 
 impl Operation for ListSessions {
     type Outcome = Vec<StoredSession>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<StoredSession>, Failure> {
         unit.authorized(unit.rows().active_sessions((self.0.organization, self.0.account), unit.now())).await

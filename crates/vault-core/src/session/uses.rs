@@ -29,11 +29,7 @@ impl RecordUses {
 
 impl Operation for RecordUses {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         for used in &self.0 {

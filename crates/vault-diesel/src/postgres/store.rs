@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::{Instrument as _, Span};
 use vault_core::id::OrganizationId;
-use vault_core::operation::{self, Access};
+use vault_core::operation;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -147,16 +147,16 @@ impl Database for Postgres {
     }
 
     async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
-        let (access, organization, is_one_exchange) = (work.access(), work.organization(), work.is_one_exchange());
+        let (writes, organization, is_one_exchange) = (work.writes(), work.organization(), work.is_one_exchange());
         let span = operating(&*work);
         let mut work = Operating(work);
-        match (access, organization) {
-            (Access::Write, Some(_)) => {
+        match (writes, organization) {
+            (true, Some(_)) => {
                 return self.reports.seen(self.queue.run(work).instrument(span).await);
             }
-            (Access::Write, None) => self.write(None, &mut work, span).await?,
-            (Access::Read, _) if is_one_exchange => self.read_autocommit(organization, &mut work, span).await?,
-            (Access::Read, _) => self.read(organization, &mut work, span).await?,
+            (true, None) => self.write(None, &mut work, span).await?,
+            (false, _) if is_one_exchange => self.read_autocommit(organization, &mut work, span).await?,
+            (false, _) => self.read(organization, &mut work, span).await?,
         }
         work.outcome(classify)
     }

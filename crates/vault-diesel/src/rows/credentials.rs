@@ -19,7 +19,6 @@ use vault_core::credential::{
 };
 use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
-use vault_core::operation::Access;
 use vault_core::port::{CredentialRows, Idempotency, Reply, SealedCredential, StoredCredential, StoredVersions};
 use vault_core::time::Timestamp;
 
@@ -76,9 +75,9 @@ impl CredentialRows for TxRows<'_> {
                 decode(self.tx.first(locked(row, Update)).await?)
             });
         }
-        match self.access {
-            Access::Read => then(self.tx.first(row), decode),
-            Access::Write => then(self.tx.first(locked(row, Update)), decode),
+        match self.writes {
+            false => then(self.tx.first(row), decode),
+            true => then(self.tx.first(locked(row, Update)), decode),
         }
     }
 

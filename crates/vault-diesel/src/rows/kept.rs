@@ -12,7 +12,6 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vault_core::entity::EntityKey;
 use vault_core::id::{AccountId, OrganizationId, SessionId};
-use vault_core::operation::Access;
 use vault_core::port::{EntityRow, Reply};
 use vault_core::time::Timestamp;
 
@@ -102,7 +101,7 @@ impl TxRows<'_> {
         key: K,
         read: impl FnOnce() -> Reply<'t, T>,
     ) -> Reply<'t, T> {
-        if self.access == Access::Read {
+        if !self.writes {
             return read();
         }
         if let Some(kept) = facts(&mut self.kept.state().facts).get(&key) {

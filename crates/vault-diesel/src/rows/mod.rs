@@ -33,13 +33,13 @@ use diesel::result::Error as SqlError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
 use vault_core::id::{KeyId, OrganizationId};
-use vault_core::operation::{self, Access};
+use vault_core::operation;
 use vault_core::port::{Reply, Rows, RowsError, StoreError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
     tx: Tx<'c>,
-    access: Access,
+    writes: bool,
     kept: &'c Kept,
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Operating(pub(crate) Box<dyn operation::Work>);
 impl Operating {
     /// Runs it with others that keep rows in `kept`, which are written before the transaction ends.
     pub(crate) async fn run_in<'c>(&mut self, tx: Tx<'c>, kept: &'c Kept) -> Result<End, Failure> {
-        let rows = TxRows { tx: tx.sharing(&kept.pending), access: self.0.access(), kept };
+        let rows = TxRows { tx: tx.sharing(&kept.pending), writes: self.0.writes(), kept };
         match self.0.run(&rows).await {
             Ok(operation::End::Commit) => Ok(End::Commit),
             Ok(operation::End::RollBack) if rows.tx.has_written() => Ok(End::RollBack),

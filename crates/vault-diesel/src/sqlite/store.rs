@@ -23,7 +23,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tracing::{Instrument as _, Span};
 use vault_core::id::OrganizationId;
-use vault_core::operation::{self, Access};
+use vault_core::operation;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -157,11 +157,11 @@ impl Database for Sqlite {
     }
 
     async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
-        let (access, organization) = (work.access(), work.organization());
+        let (writes, organization) = (work.writes(), work.organization());
         let span = operating(&*work);
-        let work = match access {
-            Access::Read => self.read(organization, Box::new(Operating(work)), span).await?,
-            Access::Write => self.write(Box::new(Operating(work)), span).await?,
+        let work = match writes {
+            false => self.read(organization, Box::new(Operating(work)), span).await?,
+            true => self.write(Box::new(Operating(work)), span).await?,
         };
         outcome_of::<Operating>(work, classify)
     }

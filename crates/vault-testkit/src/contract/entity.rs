@@ -40,11 +40,7 @@ enum Change {
 
 impl Operation for Tamper {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.organization)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         let key = |id| EntityKey { organization: self.organization, kind: Kind::Namespace, id };
@@ -77,11 +73,7 @@ struct ReadRow(SetFrozen);
 
 impl Operation for ReadRow {
     type Outcome = Option<(EntityRow, NamespaceState)>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0.organization)
-    }
+    const ACCESS: Access<Self> = Access::Read(|operation| Some(operation.0.organization));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Self::Outcome, Failure> {
         let lookup = NamespaceState::lookup(&self.0.namespace);

@@ -11,7 +11,6 @@ use vault_core::federation::{
     ChangeSigningKeys, FederationIssuer, FederationKey, FederationKeyError, FederationKeyState, Jwk, ListSigningKeys,
     PublicationChecks, PublicationFailure, RecordPublication, SigningKeyChange, StoredSigningKeys,
 };
-use vault_core::id::OrganizationId;
 use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::port::{EntityRow, IdGenerator as _};
 use vault_core::principal::Principal;
@@ -72,11 +71,7 @@ struct PutBack(Vec<EntityRow>);
 
 impl Operation for PutBack {
     type Outcome = Vec<EntityRow>;
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Write(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<EntityRow>, Failure> {
         let rows = unit.rows().lock_entities(OF_INSTANCE, Kind::SigningKeys).await?;

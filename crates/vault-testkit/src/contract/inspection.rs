@@ -26,11 +26,7 @@ struct ReadEntries(RecordedStates);
 
 impl Operation for ReadEntries {
     type Outcome = Vec<AuditEntry>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Vec<AuditEntry>, Failure> {
         Ok(unit.rows().recorded_entries(&self.0).await?)

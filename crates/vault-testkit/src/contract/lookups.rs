@@ -18,11 +18,7 @@ struct SetLabels(OrganizationId, CredentialId, Vec<Digest>);
 
 impl Operation for SetLabels {
     type Outcome = ();
-    const ACCESS: Access = Access::Write;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        Some(self.0)
-    }
+    const ACCESS: Access<Self> = Access::Write(|operation| Some(operation.0));
 
     async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
         unit.commit_without_entry();

@@ -100,11 +100,7 @@ pub(super) struct ReadAccount(pub(super) AccountPlace);
 
 impl Operation for ReadAccount {
     type Outcome = Option<Account>;
-    const ACCESS: Access = Access::Read;
-
-    fn organization(&self) -> Option<OrganizationId> {
-        None
-    }
+    const ACCESS: Access<Self> = Access::Read(|_| None);
 
     async fn run(&self, unit: &Unit<'_>) -> Result<Option<Account>, Failure> {
         Ok(unit.find::<Account>(self.0.0, *self.0.1.as_uuid()).await?.map(Opened::into_value))
