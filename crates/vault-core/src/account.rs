@@ -30,6 +30,7 @@ use crate::port::AccountPlace;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 /// Maximum number of accounts and invitations of an organization.
@@ -39,7 +40,7 @@ pub const ACCOUNT_LIMIT_REACHED: Refusal =
     Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS };
 
 /// State of an account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum AccountState {
@@ -54,17 +55,7 @@ pub enum AccountState {
     Invited,
 }
 
-impl AccountState {
-    /// Returns the name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(AccountState);
 
 /// The rights of an account: its user may act in the organization with the role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

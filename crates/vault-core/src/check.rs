@@ -9,9 +9,10 @@ pub use reason::CheckReason;
 pub use report::{Check, CheckKind, CheckReport, CheckResult};
 
 use crate::field::{FieldCode, FieldError, child};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// An operation of a job on a storage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum StorageOperation {
     /// List names of objects.
@@ -22,20 +23,9 @@ pub enum StorageOperation {
     Write,
 }
 
+named!(StorageOperation);
+
 impl StorageOperation {
-    /// All operations.
-    pub const ALL: [Self; 3] = [Self::List, Self::Read, Self::Write];
-
-    /// Returns the name of the operation.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the operation with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
     /// Parses the operations in `texts`, without duplicates and in the order of [`StorageOperation::ALL`]. `pointer` is
     /// the position of the list in the request. An empty list checks only whether the provider accepts the credential.
     ///

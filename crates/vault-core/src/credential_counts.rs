@@ -3,31 +3,26 @@
 use crate::check::CheckReason;
 use crate::credential::{EXPIRING_SECONDS, Health, HealthState, LastCheck};
 use crate::time::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A period in which expiring credentials are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ExpiryWindow {
     /// 24 hours.
+    #[strum(to_string = "24h")]
     Day,
     /// 7 days.
+    #[strum(to_string = "7d")]
     Week,
     /// 30 days.
+    #[strum(to_string = "30d")]
     Month,
 }
 
+named!(ExpiryWindow);
+
 impl ExpiryWindow {
-    /// All periods, the shortest first.
-    pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
-
-    /// Returns the name of the period in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "24h",
-            Self::Week => "7d",
-            Self::Month => "30d",
-        }
-    }
-
     /// Returns its duration in seconds.
     pub const fn seconds(self) -> i64 {
         match self {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
@@ -62,7 +63,7 @@ impl<'de> Deserialize<'de> for DocumentSecret {
 }
 
 /// Kind of an entity. Its text is stored, and part of the associated data of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// An organization.
@@ -95,12 +96,9 @@ pub enum Kind {
     EnrolmentDraft,
 }
 
-impl Kind {
-    /// Returns the stored text.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+named!(Kind);
 
+impl Kind {
     /// Returns whether opened documents are cached: those that requests read, without those that contain secrets.
     pub(crate) const fn is_cached(self) -> bool {
         match self {
@@ -170,7 +168,7 @@ impl EntityKey {
 }
 
 /// Index of a lookup. Its values are unique within an organization, or in the instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub enum Index {
     /// Name of an organization in its unique form.
@@ -201,12 +199,9 @@ pub enum Index {
     Admin,
 }
 
-impl Index {
-    /// Returns the stored text.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+named!(Index);
 
+impl Index {
     /// Returns the stored texts of the indexes of a kind. Entities of several kinds can have one ID.
     pub fn names_of(kind: Kind) -> Vec<&'static str> {
         let all = <Self as strum::VariantArray>::VARIANTS.iter();

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Code of a field's violation, for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[non_exhaustive]
 #[strum(serialize_all = "kebab-case")]
 pub enum FieldCode {
@@ -36,6 +37,8 @@ pub enum FieldCode {
     NotAllowed,
 }
 
+named!(FieldCode);
+
 /// Whether a violation concerns the format of a request or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViolationKind {
@@ -46,11 +49,6 @@ pub enum ViolationKind {
 }
 
 impl FieldCode {
-    /// Returns the name of the code on the wire.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// Returns whether the violation concerns the format or a value.
     pub const fn kind(self) -> ViolationKind {
         match self {

@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::id::KeyId;
 use crate::sealed::KeyState;
 use crate::time::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Number of hashes of earlier documents in a document. A server accepts a document if its own is at most this many
 /// versions behind.
@@ -16,7 +17,7 @@ const EARLIER: usize = 256;
 const TERMS: usize = 1_024;
 
 /// Purpose of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum KeyPurpose {
     /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
@@ -29,16 +30,11 @@ pub enum KeyPurpose {
     Token,
 }
 
+named!(KeyPurpose);
+
 impl KeyPurpose {
-    /// All variants.
-    pub const ALL: [Self; 4] = [Self::Instance, Self::Lookup, Self::Audit, Self::Token];
     /// All but the instance key, with which they are replaced.
     pub const OTHERS: [Self; 3] = [Self::Lookup, Self::Audit, Self::Token];
-
-    /// Returns the stored name of the purpose.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 
     const fn byte(self) -> u8 {
         match self {

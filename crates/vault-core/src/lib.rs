@@ -36,6 +36,9 @@
 //! Each of the other modules contains the types of one subject, with its rules as pure functions: [`lockout`],
 //! [`integration`], [`audit`] and others. For a tutorial, see `docs/EMBEDDING.md` in the repository.
 
+#[macro_use]
+mod named;
+
 pub mod account;
 pub mod activation;
 pub mod audit;

@@ -22,6 +22,7 @@ use crate::sealed::OrganizationKeys;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 /// Name of an organization: 1 to 100 characters, no control characters and no leading or trailing space.
@@ -68,7 +69,7 @@ impl fmt::Display for OrganizationName {
 }
 
 /// State of an organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum OrganizationState {
@@ -78,17 +79,7 @@ pub enum OrganizationState {
     Disabled,
 }
 
-impl OrganizationState {
-    /// Returns the name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(OrganizationState);
 
 /// An organization. Its row belongs to itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

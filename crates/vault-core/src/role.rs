@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Role of an account in its organization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Role {
@@ -15,6 +16,8 @@ pub enum Role {
     /// May list credentials.
     Viewer,
 }
+
+named!(Role);
 
 /// An action that a role may permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,19 +41,6 @@ pub enum Action {
 }
 
 impl Role {
-    /// All roles.
-    pub const ALL: [Self; 3] = [Self::Admin, Self::Editor, Self::Viewer];
-
-    /// Returns the role with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    /// Returns the name of the role.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     const fn is_admin(self) -> bool {
         matches!(self, Self::Admin)
     }

@@ -5,6 +5,7 @@ use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +81,8 @@ pub struct InstanceRecord {
 }
 
 /// State in the life cycle of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KeyState {
     /// For encryption and decryption.
     Active,
@@ -88,20 +90,7 @@ pub enum KeyState {
     Retiring,
 }
 
-impl KeyState {
-    /// Returns the stored name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Retiring => "retiring",
-        }
-    }
-
-    /// Returns the state with this stored name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Active, Self::Retiring].into_iter().find(|state| state.as_str() == text)
-    }
-}
+named!(KeyState);
 
 /// A key of an organization, wrapped with the instance key that its blob names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

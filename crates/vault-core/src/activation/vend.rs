@@ -2,9 +2,10 @@
 
 use crate::check::CheckReason;
 use crate::credential::{CredentialData, CredentialType, Gcs};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Form that an integration requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum VendMode {
     /// The saved credential.
@@ -16,23 +17,11 @@ pub enum VendMode {
     PreferShort,
 }
 
-impl VendMode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Raw, Self::Short, Self::PreferShort];
-
-    /// Returns the name of the mode.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the mode with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(VendMode);
 
 /// Form in which a credential was issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum VendedForm {
     /// The saved credential.
     Raw,
@@ -40,23 +29,11 @@ pub enum VendedForm {
     Short,
 }
 
-impl VendedForm {
-    /// Returns the name of the form.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Short => "short",
-        }
-    }
-
-    /// Returns the form with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Raw, Self::Short].into_iter().find(|form| form.as_str() == text)
-    }
-}
+named!(VendedForm);
 
 /// Forms in which a credential may be issued, regardless of the request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum VendRule {
     /// All forms.
     #[default]
@@ -65,20 +42,9 @@ pub enum VendRule {
     Short,
 }
 
+named!(VendRule);
+
 impl VendRule {
-    /// Returns the name of the rule.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Short => "short",
-        }
-    }
-
-    /// Returns the rule with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Any, Self::Short].into_iter().find(|rule| rule.as_str() == text)
-    }
-
     /// Returns the rule of new credentials of type `kind` if the request names none.
     pub const fn default_of(kind: CredentialType) -> Self {
         if kind.is_keyless() { Self::Short } else { Self::Any }

@@ -1,9 +1,10 @@
 //! Changed values of an audited action, old and new.
 
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A field of an object that an action can change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
 #[non_exhaustive]
 #[strum(serialize_all = "snake_case")]
 pub enum ChangedField {
@@ -37,12 +38,7 @@ pub enum ChangedField {
     Description,
 }
 
-impl ChangedField {
-    /// Returns the name of the field, as in the HTTP API.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+named!(ChangedField);
 
 /// A change of one field. If both values are missing, the values are not disclosed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

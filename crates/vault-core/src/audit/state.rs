@@ -1,5 +1,6 @@
 //! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{AuditChange, Subject};
 use crate::entity::EntityKey;
 use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId};
@@ -7,7 +8,7 @@ use crate::namespace::Namespace;
 use uuid::Uuid;
 
 /// Kind of row of a subject.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RecordedRow {
     /// Row of an account.
@@ -31,12 +32,9 @@ pub enum RecordedRow {
     SigningKeys,
 }
 
-impl RecordedRow {
-    /// Returns the name of the row in entries.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+named!(RecordedRow);
 
+impl RecordedRow {
     /// Returns the name of its table.
     pub const fn table(self) -> &'static str {
         match self {

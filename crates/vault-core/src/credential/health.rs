@@ -2,12 +2,13 @@
 
 use crate::check::CheckReason;
 use crate::time::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Default time before its expiry from which a credential is [`HealthState::Expiring`], in seconds: 14 days.
 pub const EXPIRING_SECONDS: i64 = 14 * 24 * 3_600;
 
 /// State of a credential in lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum HealthState {
     /// It was not checked yet.
@@ -22,20 +23,7 @@ pub enum HealthState {
     Expired,
 }
 
-impl HealthState {
-    /// All states.
-    pub const ALL: [Self; 5] = [Self::Unchecked, Self::Healthy, Self::Failing, Self::Expiring, Self::Expired];
-
-    /// Returns the name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(HealthState);
 
 /// Result of the last check of the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Types of credential.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{AzureFederated, AzureIdentity, DirectLink, FieldSpec, Gcs, GcsFederated, S3, S3Federated};
 use std::fmt;
 
 /// Kind of storage to which a credential gives access, which determines the format of its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum CredentialType {
     /// A bucket of S3-compatible storage.
@@ -24,29 +25,11 @@ pub enum CredentialType {
     GcsFederated,
 }
 
+named!(CredentialType);
+
 impl CredentialType {
-    /// All types, in the order of the documentation.
-    pub const ALL: [Self; 7] = [
-        Self::S3,
-        Self::AzureIdentity,
-        Self::Gcs,
-        Self::DirectLink,
-        Self::S3Federated,
-        Self::AzureFederated,
-        Self::GcsFederated,
-    ];
     /// The types that activations issue.
     pub const ISSUED: [Self; 4] = [Self::S3, Self::AzureIdentity, Self::Gcs, Self::DirectLink];
-
-    /// Returns the type with the name `text` on the wire, compared exactly.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    /// Returns the name of the type on the wire.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 
     /// Returns the type in which activations issue a credential of this type.
     pub const fn issued_as(self) -> Self {

@@ -1,9 +1,10 @@
 //! Versions of a credential, and their retention.
 
 use crate::time::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// State of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum VersionState {
     /// The version that activations issue. Every credential has exactly one.
@@ -14,12 +15,7 @@ pub enum VersionState {
     Previous,
 }
 
-impl VersionState {
-    /// Returns the name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+named!(VersionState);
 
 /// Limits of the number and retention of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! Signing keys and their states.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{FederationIssuer, Jwk};
 use crate::entity::DocumentSecret;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// State of a signing key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum FederationKeyState {
@@ -18,12 +19,7 @@ pub enum FederationKeyState {
     Retired,
 }
 
-impl FederationKeyState {
-    /// Returns the stored name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+named!(FederationKeyState);
 
 /// A signing key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Publication check: whether providers can read the keys.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{FederationIssuer, Jwk};
 use crate::strict_url;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub struct PublishedDocuments {
 }
 
 /// Finding of a publication check, most severe first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PublicationFailure {
@@ -36,12 +37,9 @@ pub enum PublicationFailure {
     NotCacheable,
 }
 
-impl PublicationFailure {
-    /// Returns the stored name.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
+named!(PublicationFailure);
 
+impl PublicationFailure {
     /// Returns whether providers can read the expected keys in spite of the finding.
     pub const fn finds_keys(self) -> bool {
         matches!(self, Self::KeyRetired | Self::UnknownKey)

@@ -1,5 +1,6 @@
 //! Rights of an integration, and the tokens that may use them.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
 use crate::audit::{Affected, Subject};
 use crate::digest::Digest;
@@ -45,7 +46,7 @@ impl Overlap {
 }
 
 /// State of an integration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum IntegrationState {
@@ -55,17 +56,7 @@ pub enum IntegrationState {
     Disabled,
 }
 
-impl IntegrationState {
-    /// Returns the name of the state.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(IntegrationState);
 
 /// A replaced token, valid until the end of its overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +121,8 @@ pub enum TokenSlot {
 }
 
 /// Reason why an integration is refused, for metrics and logs. No response contains it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum IntegrationRefusal {
     /// No integration has this token, or its document does not open.
     #[error("no integration has this token")]
@@ -152,23 +144,7 @@ pub enum IntegrationRefusal {
     Changed,
 }
 
-impl IntegrationRefusal {
-    /// All reasons.
-    pub const ALL: [Self; 6] =
-        [Self::Unknown, Self::Replaced, Self::Disabled, Self::Expired, Self::OrganizationDisabled, Self::Changed];
-
-    /// Returns the name of the reason in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Replaced => "replaced",
-            Self::Disabled => "disabled",
-            Self::Expired => "expired",
-            Self::OrganizationDisabled => "organization-disabled",
-            Self::Changed => "changed",
-        }
-    }
-}
+named!(IntegrationRefusal);
 
 impl Integration {
     /// Decides whether the token with the digest `token` may use the integration at `now`.

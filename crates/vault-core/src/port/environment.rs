@@ -9,6 +9,7 @@ use crate::network::Network;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::time::Duration;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 /// Port for the time of day.
@@ -170,7 +171,7 @@ impl Event {
 }
 
 /// Reason of a retry, for metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum RetryReason {
     /// A change failed or was refused, so the changes that shared its transaction were made one by one.
@@ -183,18 +184,10 @@ pub enum RetryReason {
     KeyReplaced,
 }
 
-impl RetryReason {
-    /// All reasons.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// Returns the name of the reason in metrics.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+named!(RetryReason);
 
 /// Reason why a login was refused, for metrics and logs. No response contains it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum LoginRefusal {
     /// An address, password or passcode that no account can have.
@@ -221,18 +214,12 @@ pub enum LoginRefusal {
     Overtaken,
 }
 
-impl LoginRefusal {
-    /// All reasons.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
+named!(LoginRefusal);
 
+impl LoginRefusal {
     /// Returns whether the password was correct.
     pub const fn follows_right_password(self) -> bool {
         matches!(self, Self::WrongPasscode | Self::ReusedPasscode | Self::PasscodeDisabled)
-    }
-
-    /// Returns the name of the reason in metrics and logs.
-    pub fn as_str(self) -> &'static str {
-        self.into()
     }
 }
 

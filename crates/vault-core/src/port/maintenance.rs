@@ -1,5 +1,6 @@
 //! Port for the deletion of expired rows, and for health checks of the store.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::StoreError;
 use crate::credential_counts::{CountedCredentials, ExpiryBounds};
 use crate::id::{CredentialId, OrganizationId};
@@ -35,7 +36,7 @@ pub struct CountedSlice {
 }
 
 /// A kind of row that expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Expired {
     /// Sessions past their expiry.
@@ -69,15 +70,7 @@ pub enum Expired {
     Erasures,
 }
 
-impl Expired {
-    /// All kinds.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// Returns the name of the kind in logs.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+named!(Expired);
 
 /// Port for the maintenance of the store.
 #[async_trait]

@@ -1,5 +1,6 @@
 //! Delivery of an event to a receiver, and the result of an attempt.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{Channel, EventKind, ReceiverStatus};
 use crate::digest::{Digest, DigestPurpose};
 use crate::id::{EventId, OrganizationId, ReceiverId};
@@ -22,7 +23,7 @@ const RETRIES: [i64; 5] = [300, 900, 3_600, 7_200, 14_400];
 
 /// Reason why an attempt failed, in fixed words, so that the response of a receiver cannot be used to explore a
 /// network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString, strum::VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DeliveryFailure {
     /// The host name cannot be resolved.
@@ -60,20 +61,9 @@ pub enum DeliveryFailure {
     Damaged,
 }
 
+named!(DeliveryFailure);
+
 impl DeliveryFailure {
-    /// All variants.
-    pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
-
-    /// Returns its name on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the failure with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
     /// Returns for how long the failure suspends all deliveries to the receiver, in seconds, if the attempt is repeated
     /// after `retry_seconds`. `None`: other deliveries continue.
     ///
@@ -95,7 +85,7 @@ impl DeliveryFailure {
 }
 
 /// State of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum DeliveryState {
     /// Queued for the first or another attempt.
@@ -106,17 +96,7 @@ pub enum DeliveryState {
     Failed,
 }
 
-impl DeliveryState {
-    /// Returns its name on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(DeliveryState);
 
 /// An event for a receiver, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -39,6 +39,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -92,7 +93,7 @@ fn reaches(principal: &Principal, owner: ReceiverOwner) -> bool {
 }
 
 /// Channel through which a receiver gets notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Channel {
@@ -102,20 +103,10 @@ pub enum Channel {
     Email,
 }
 
-impl Channel {
-    /// Returns the name of the channel on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the channel with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(Channel);
 
 /// State of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ReceiverState {
@@ -125,17 +116,7 @@ pub enum ReceiverState {
     Disabled,
 }
 
-impl ReceiverState {
-    /// Returns the name of the state on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns the state with exactly this name.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-}
+named!(ReceiverState);
 
 /// A receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Search of the versions that contain a key, for example one that leaked.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{ListedCredential, Vault};
 use crate::credential::{CredentialData, CredentialType, FieldClass, Information, VersionState};
 use crate::cursor::{ListFilter, PageRequest};
@@ -27,7 +28,8 @@ pub struct WantedKey {
 }
 
 /// Common part of a version and the wanted key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, EnumString, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum KeyMatch {
     /// All of its data.
     Data,
@@ -37,16 +39,7 @@ pub enum KeyMatch {
     KeyId,
 }
 
-impl KeyMatch {
-    /// Returns its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::Fingerprint => "fingerprint",
-            Self::KeyId => "key-id",
-        }
-    }
-}
+named!(KeyMatch);
 
 /// A version that contains the wanted key.
 #[derive(Clone, Debug, PartialEq, Eq)]
