@@ -27,6 +27,7 @@ mod check;
 mod credential;
 mod enrolment;
 mod integration;
+mod list;
 mod login;
 mod member;
 mod own_account;
@@ -53,6 +54,7 @@ pub use integration::{
     IssuedIntegration, IssuerItem, NamespaceDenialItem, NamespaceItem, NamespaceRequest, NamespaceUsage,
     NamespaceUseItem, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
+pub use list::{AuditFilter, ListFilter};
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,

@@ -4,6 +4,7 @@ use crate::account::below;
 use crate::list::query;
 use crate::{ClientError, Session};
 use serde::Serialize;
+use serde_json::json;
 use ureq::http::Method;
 use vault_api::{
     ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IntegrationUsageItem,
@@ -28,7 +29,7 @@ impl Session {
     /// Counts the activations and denied requests of integrations since a time in RFC 3339, at most of the last 30 days.
     /// `None` counts the last 30 days.
     pub fn integration_usage(&self, since: Option<&str>) -> Result<Vec<IntegrationUsageItem>, ClientError> {
-        let since = query(since.map(|since| ("since", since)).into_iter());
+        let since = query(json!({"since": since}), None);
         self.send(Method::GET, &[INTEGRATIONS, "/usage", &since].concat())?.json()
     }
 
@@ -87,8 +88,7 @@ impl Session {
         since: Option<&str>,
         integration: Option<&str>,
     ) -> Result<NamespaceUsage, ClientError> {
-        let parameters = [("since", since), ("integration", integration)];
-        let parameters = query(parameters.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let parameters = query(json!({"since": since, "integration": integration}), None);
         self.send(Method::GET, &[NAMESPACES, "/usage", &parameters].concat())?.json()
     }
 

@@ -39,18 +39,18 @@ pub use base::BaseUrl;
 pub use client::{Client, ClientSettings, ServerSocket};
 pub use error::ClientError;
 pub use identity::github_identity_token;
-pub use list::{AuditFilter, Credentials, ListFilter, Page};
+pub use list::{Credentials, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AddReceiverRequest, AuditItem, AuditedChange,
-    AuditedCredential, BegunActivation, ChangeAccountRequest, ChangeIntegrationRequest, ChangePasswordRequest,
-    ChangeReceiverRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest,
-    CreateIntegrationRequest, CredentialHolder, CredentialItem, CredentialUse, DeliveryItem, DescribeRequest,
-    EnrolRequest, EnrolResponse, FieldProblem, FoundKey, FrozenNamespace, HealthItem, IntegrationItem,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AddReceiverRequest, AuditFilter, AuditItem,
+    AuditedChange, AuditedCredential, BegunActivation, ChangeAccountRequest, ChangeIntegrationRequest,
+    ChangePasswordRequest, ChangeReceiverRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace,
+    ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialHolder, CredentialItem, CredentialUse, DeliveryItem,
+    DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, FoundKey, FrozenNamespace, HealthItem, IntegrationItem,
     IntegrationUsageItem, InvitationItem, InvitationRequest, InviteRequest, InvitedAccount, IssuedIntegration,
-    IssuedReceiver, IssuerItem, LoginRequest, NamespaceDenialItem, NamespaceItem, NamespaceUsage, NamespaceUseItem,
-    OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ProviderTrust, ProviderTrustStep, ReEnrolment,
-    ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities,
-    SessionItem, Totp, TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
+    IssuedReceiver, IssuerItem, ListFilter, LoginRequest, NamespaceDenialItem, NamespaceItem, NamespaceUsage,
+    NamespaceUseItem, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ProviderTrust, ProviderTrustStep,
+    ReEnrolment, ReceiverItem, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential,
+    ServerAbilities, SessionItem, Totp, TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
 };

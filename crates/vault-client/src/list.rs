@@ -1,95 +1,29 @@
 //! Lists that are read page by page.
 
 use crate::base::encode;
-use crate::{ClientError, CredentialItem, Session};
+use crate::{ClientError, CredentialItem, ListFilter, Session};
+use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Filter of a list of credentials.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListFilter {
-    /// Filter: only credentials of this namespace.
-    pub namespace: Option<String>,
-    /// Filter: only credentials of this type.
-    pub kind: Option<String>,
-    /// Filter: only credentials with all of these labels, each in the format `name:value`.
-    pub labels: Vec<String>,
-    /// Filter: only credentials in this state: `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
-    pub health: Option<String>,
-    /// Filter: only credentials that expire before this time in RFC 3339, ordered by expiry.
-    pub expires_before: Option<String>,
-    /// Maximum number of items per page, 1 to 1,000. `None` uses the maximum.
-    pub page_size: Option<u32>,
-}
-
-impl ListFilter {
-    /// Returns the query with a leading question mark, or an empty text.
-    pub(crate) fn query(&self, cursor: Option<&str>) -> String {
-        let limit = self.page_size.map(|size| size.to_string());
-        let labels = self.labels.iter().map(|label| ("label", Some(label.as_str())));
-        let parameters = [("namespace", self.namespace.as_deref()), ("type", self.kind.as_deref())];
-        let more = [
-            ("health", self.health.as_deref()),
-            ("expires_before", self.expires_before.as_deref()),
-            ("limit", limit.as_deref()),
-            ("cursor", cursor),
-        ];
-        let all = parameters.into_iter().chain(labels).chain(more);
-        query(all.filter_map(|(name, value)| Some((name, value?))))
-    }
-}
-
-/// Filter of a list of audit entries.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AuditFilter {
-    /// Earliest time, RFC 3339.
-    pub since: Option<String>,
-    /// Exclusive latest time, RFC 3339.
-    pub until: Option<String>,
-    /// Actions, of which an entry must have one. Empty: all.
-    pub actions: Vec<String>,
-    /// Outcome: `denied`.
-    pub outcome: Option<String>,
-    /// Includes entries about reads. `None` includes them too.
-    pub reads: Option<bool>,
-    /// Subject: `credential:<id>`, or an ID.
-    pub subject: Option<String>,
-    /// Actor: a kind, or an ID.
-    pub actor: Option<String>,
-    /// Namespace that an entry is about.
-    pub namespace: Option<String>,
-    /// Whether the oldest entries come first, instead of the newest.
-    pub oldest_first: bool,
-    /// Maximum number of items per page, 1 to 1,000. `None` uses the maximum.
-    pub page_size: Option<u32>,
-}
-
-impl AuditFilter {
-    /// Returns the query with a leading question mark, or an empty text.
-    pub(crate) fn query(&self, cursor: Option<&str>) -> String {
-        let limit = self.page_size.map(|size| size.to_string());
-        let parameters = [
-            ("since", self.since.as_deref()),
-            ("until", self.until.as_deref()),
-            ("outcome", self.outcome.as_deref()),
-            ("reads", self.reads.map(|reads| if reads { "true" } else { "false" })),
-            ("subject", self.subject.as_deref()),
-            ("actor", self.actor.as_deref()),
-            ("namespace", self.namespace.as_deref()),
-            ("order", self.oldest_first.then_some("oldest")),
-            ("limit", limit.as_deref()),
-            ("cursor", cursor),
-        ];
-        let actions = self.actions.iter().map(|action| ("action", Some(action.as_str())));
-        query(actions.chain(parameters).filter_map(|(name, value)| Some((name, value?))))
-    }
-}
-
-/// Returns the query of these parameters with a leading question mark, or an empty text.
-pub(crate) fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+/// Returns the query with the fields of `filter` and a cursor, with a leading question mark, or an empty text.
+pub(crate) fn query(filter: impl Serialize, cursor: Option<&str>) -> String {
+    let fields = match serde_json::to_value(filter) {
+        Ok(Value::Object(fields)) => fields.into_iter().collect(),
+        _ => Vec::new(),
+    };
     let mut query = String::new();
-    for (name, value) in parameters {
-        let mark = if query.is_empty() { '?' } else { '&' };
-        let _ = write!(query, "{mark}{name}={}", encode(value)); // writing to a String cannot fail
+    for (name, value) in fields.into_iter().chain(cursor.map(|cursor| ("cursor".to_owned(), cursor.into()))) {
+        let values = match value {
+            Value::Null => Vec::new(),
+            Value::Array(values) => values,
+            one => vec![one],
+        };
+        for value in values {
+            let mark = if query.is_empty() { '?' } else { '&' };
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let _ = write!(query, "{mark}{name}={}", encode(&text)); // writing to a String cannot fail
+        }
     }
     query
 }
@@ -164,14 +98,16 @@ mod tests {
 
     #[test]
     fn queries_contain_requested_filters() {
-        assert_eq!(ListFilter::default().query(None), "");
+        assert_eq!(query(ListFilter::default(), None), "");
         let filter = ListFilter {
             namespace: Some("a/b&c".into()),
             kind: Some("s3".into()),
+            labels: vec!["a:b".into(), "c:".into()],
             page_size: Some(2),
             ..ListFilter::default()
         };
-        assert_eq!(filter.query(Some("x-_")), "?namespace=a%2Fb%26c&type=s3&limit=2&cursor=x-_");
+        let expected = "?label=a%3Ab&label=c%3A&limit=2&namespace=a%2Fb%26c&type=s3&cursor=x-_";
+        assert_eq!(query(filter, Some("x-_")), expected);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::base::encode;
 use crate::client::{Answer, RequestParts, json};
-use crate::list::{AuditFilter, Credentials, ListFilter, Page, next_cursor};
+use crate::list::{Credentials, Page, next_cursor, query};
+use crate::{AuditFilter, ListFilter};
 use crate::{Client, ClientError};
 use secrecy::SecretString;
 use serde::Serialize;
@@ -122,8 +123,7 @@ impl Session {
     /// # Errors
     /// [`ClientError::Problem`] if the credential does not exist, or the cursor is refused.
     pub fn uses(&self, id: &str, cursor: Option<&str>) -> Result<(Vec<CredentialUse>, Option<String>), ClientError> {
-        let filter = ListFilter::default();
-        let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
+        let answer = self.send(Method::GET, &[&credential(id), "/activations", &*query((), cursor)].concat())?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok((answer.json()?, next))
     }
@@ -155,7 +155,7 @@ impl Session {
         filter: &AuditFilter,
         cursor: Option<&str>,
     ) -> Result<(Vec<AuditItem>, Option<String>), ClientError> {
-        let answer = self.send(Method::GET, &format!("/audit{}", filter.query(cursor)))?;
+        let answer = self.send(Method::GET, &["/audit", &query(filter, cursor)].concat())?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok((answer.json()?, next))
     }
@@ -192,7 +192,7 @@ impl Session {
     /// # Errors
     /// [`ClientError::Problem`] if the filter or the cursor is refused.
     pub fn page(&self, filter: &ListFilter, cursor: Option<&str>) -> Result<Page, ClientError> {
-        let answer = self.send(Method::GET, &[VAULT, &filter.query(cursor)].concat())?;
+        let answer = self.send(Method::GET, &[VAULT, &query(filter, cursor)].concat())?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok(Page { credentials: answer.json()?, next })
     }
@@ -201,7 +201,7 @@ impl Session {
     pub(crate) fn all<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
-            let answer = self.send(Method::GET, &[path, &ListFilter::default().query(cursor.as_deref())].concat())?;
+            let answer = self.send(Method::GET, &[path, &query((), cursor.as_deref())].concat())?;
             cursor = answer.header(header::LINK).find_map(next_cursor);
             all.extend(answer.json::<Vec<T>>()?);
             if cursor.is_none() {

@@ -78,8 +78,8 @@ fn pages_are_followed_by_cursor_only() {
     let fingerprint = found[0].information.as_ref().map(|shown| &shown["fingerprint"]);
     assert_eq!((found.len(), &*found[0].kind, fingerprint), (3, "s3", Some(&"f".into())));
     let requests = server.join().unwrap();
-    assert!(requests[0].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2 HTTP/1.1\r\n"));
-    assert!(requests[1].starts_with("GET /v1/organization-vault?namespace=a%2Fb&limit=2&cursor=abc HTTP/1.1\r\n"));
+    assert!(requests[0].starts_with("GET /v1/organization-vault?limit=2&namespace=a%2Fb HTTP/1.1\r\n"));
+    assert!(requests[1].starts_with("GET /v1/organization-vault?limit=2&namespace=a%2Fb&cursor=abc HTTP/1.1\r\n"));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn credential_metadata_is_changed_and_filtered() {
         ("GET /v1/organization-vault/i/activations ", ""),
         ("GET /v1/organization-vault/i/activations?cursor=abc ", ""),
         (
-            "GET /v1/organization-vault?label=team%3Adata&label=env%3A&health=expiring&expires_before=2027-01-31T12%3A00%3A00%2B02%3A00 ",
+            "GET /v1/organization-vault?expires_before=2027-01-31T12%3A00%3A00%2B02%3A00&health=expiring&label=team%3Adata&label=env%3A ",
             "",
         ),
     ]) {

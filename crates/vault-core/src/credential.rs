@@ -76,7 +76,7 @@ pub use information::{Fingerprint, Information};
 pub use key_file::KeyFile;
 pub use kind::CredentialType;
 pub use link::Link;
-pub use list::{CredentialPage, CredentialQuery, LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
+pub use list::{CredentialPage, CredentialQuery, LIST_WINDOW, ListCredentials, ListFilter, ListPosition, ListedRows};
 pub use matches::MatchCredential;
 pub(crate) use metadata::is_label_value;
 pub use metadata::{Description, LabelFilter, LabelPatch, Labels, Metadata};

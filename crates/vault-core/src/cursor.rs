@@ -1,32 +1,17 @@
 //! Cursors for the next page of a list. They are opaque to clients and bound to the list that issued them.
 
-use crate::credential::{CredentialType, HealthState, LabelFilter, ListPosition};
+use crate::credential::{ListFilter, ListPosition};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, KeyId, OrganizationId};
-use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 use crate::principal::Scope;
 use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
 
-/// Filter of a list of credentials, which must match all fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListFilter {
-    /// Filter: only credentials of this namespace.
-    pub namespace: Option<Namespace>,
-    /// Filter: only credentials of this type.
-    pub kind: Option<CredentialType>,
-    /// Filter: only credentials with all of these labels.
-    pub labels: Vec<LabelFilter>,
-    /// Filter: only credentials in this state.
-    pub health: Option<HealthState>,
-    /// Filter: only credentials that expire before this time, ordered by expiry.
-    pub expires_before: Option<Timestamp>,
-}
-
-/// Creates the cursor for the page after `last`.
+/// Creates the cursor for the page of a list of credentials after `last`.
 pub fn encode(
     digester: &dyn KeyedDigester,
     organization: OrganizationId,
@@ -35,8 +20,7 @@ pub fn encode(
 ) -> String {
     let position =
         [last.expires_at.map_or(0, Timestamp::as_millis).to_be_bytes().as_slice(), last.id.as_bytes()].concat();
-    let code = with_parts(organization, filter, &position, |parts| digester.sign(DigestPurpose::Cursor, parts));
-    write(&code, &position)
+    encode_filtered(digester, ListName::Credentials, Scope::One(organization), filter, &position)
 }
 
 /// Returns the position after which the page of a cursor starts.
@@ -49,9 +33,7 @@ pub async fn decode(
     filter: &ListFilter,
     text: &str,
 ) -> Result<ListPosition, Error> {
-    let (code, position) = read(text)?;
-    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
-    ensure_genuine(digester, || with_parts(organization, filter, &position, is_signed)).await?;
+    let position = decode_filtered(digester, ListName::Credentials, Scope::One(organization), filter, text).await?;
     let (millis, id) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
     let expires_at = Timestamp::from_millis(i64::from_be_bytes(*millis));
     Ok(ListPosition {
@@ -84,32 +66,6 @@ async fn ensure_genuine(digester: &dyn KeyedDigester, is_genuine: impl Fn() -> b
         }
     }
     Ok(())
-}
-
-fn with_parts<T>(
-    organization: OrganizationId,
-    filter: &ListFilter,
-    position: &[u8],
-    digest: impl FnOnce(&[&[u8]]) -> T,
-) -> T {
-    // An empty part means "no filter". No filter is ever empty.
-    let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
-    let kind = filter.kind.map_or("", CredentialType::as_str);
-    let health = filter.health.map_or("", HealthState::as_str);
-    let before = filter.expires_before.map(|at| at.as_millis().to_be_bytes());
-    // Labels come last. Only their number varies and no other part is optional, so the encoding is unambiguous. No
-    // other kind of cursor has this first part.
-    let mut parts: Vec<&[u8]> = vec![
-        b"credentials",
-        organization.as_bytes(),
-        namespace.as_bytes(),
-        kind.as_bytes(),
-        health.as_bytes(),
-        before.as_ref().map_or(&[], |bytes| bytes.as_slice()),
-        position,
-    ];
-    parts.extend(filter.labels.iter().flat_map(|label| [label.name.as_bytes(), label.value.as_bytes()]));
-    digest(&parts)
 }
 
 /// Request for a page of a list.
@@ -159,6 +115,8 @@ impl<T> Page<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum ListName {
+    /// Credentials of an organization, newest first or ordered by expiry.
+    Credentials,
     /// Accounts and open invitations, ordered by organization and within it newest first.
     Accounts,
     /// Integrations, ordered by organization and name.
@@ -183,18 +141,18 @@ impl ListName {
 
 /// Creates the cursor for the page of `list` in `scope` after `position`.
 pub(crate) fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
-    encode_filtered(digester, list, scope, &[], position)
+    encode_filtered(digester, list, scope, &(), position)
 }
 
-/// Creates the cursor like [`encode_position`], for a list with the filter `filter`.
+/// Creates the cursor like [`encode_position`], for a list with the filter `filter`. The cursor is valid for no other filter.
 pub(crate) fn encode_filtered(
     digester: &dyn KeyedDigester,
     list: ListName,
     scope: Scope,
-    filter: &[u8],
+    filter: &impl Serialize,
     position: &[u8],
 ) -> String {
-    let code = with_position_parts(list, scope, filter, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
+    let code = with_parts(list, scope, filter, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
     write(&code, position)
 }
 
@@ -208,7 +166,7 @@ pub(crate) async fn decode_position(
     scope: Scope,
     text: &str,
 ) -> Result<Vec<u8>, Error> {
-    decode_filtered(digester, list, scope, &[], text).await
+    decode_filtered(digester, list, scope, &(), text).await
 }
 
 /// Returns the position in a cursor of [`encode_filtered`].
@@ -219,19 +177,19 @@ pub(crate) async fn decode_filtered(
     digester: &dyn KeyedDigester,
     list: ListName,
     scope: Scope,
-    filter: &[u8],
+    filter: &(impl Serialize + Sync),
     text: &str,
 ) -> Result<Vec<u8>, Error> {
     let (code, position) = read(text)?;
     let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
-    ensure_genuine(digester, || with_position_parts(list, scope, filter, &position, is_signed)).await?;
+    ensure_genuine(digester, || with_parts(list, scope, filter, &position, is_signed)).await?;
     Ok(position)
 }
 
-fn with_position_parts<T>(
+fn with_parts<T>(
     list: ListName,
     scope: Scope,
-    filter: &[u8],
+    filter: &impl Serialize,
     position: &[u8],
     digest: impl FnOnce(&[&[u8]]) -> T,
 ) -> T {
@@ -239,7 +197,9 @@ fn with_position_parts<T>(
         Scope::One(organization) => (b"one", organization.as_bytes()),
         Scope::All => (b"all", &[]),
     };
-    let parts: [&[u8]; 6] = [b"position", list.as_str().as_bytes(), kind, organization, filter, position];
+    // Serializing texts, numbers and lists of them cannot fail.
+    let filter = serde_json::to_vec(filter).unwrap_or_default();
+    let parts: [&[u8]; 6] = [b"position", list.as_str().as_bytes(), kind, organization, &filter, position];
     digest(&parts)
 }
 

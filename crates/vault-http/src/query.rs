@@ -3,11 +3,12 @@
 use crate::extract::from_request;
 use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
+use crate::respond::time_text;
 use actix_web::web::Data;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
-use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels};
-use vault_core::cursor::{ListFilter, PageRequest};
+use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels, ListFilter};
+use vault_core::cursor::PageRequest;
 use vault_core::field::{FieldCode, FieldError, Invalid, child};
 use vault_core::id::IntegrationId;
 use vault_core::json::pointer_to;
@@ -121,6 +122,25 @@ pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Pro
     Ok((ListFilter { namespace, kind, labels, health, expires_before }, page))
 }
 
+/// Adds the filters of a list to its path.
+pub(crate) fn list_path(path: &str, filter: &ListFilter) -> String {
+    let ListFilter { namespace, kind, labels, health, expires_before } = filter;
+    let labels = labels.iter().map(|label| ("label", Some(format!("{}:{}", label.name, label.value))));
+    let indexed =
+        [("namespace", namespace.as_ref().map(Namespace::to_string)), ("type", kind.map(|kind| kind.to_string()))];
+    let others = [
+        ("health", health.map(|health| health.as_str().to_owned())),
+        ("expires_before", expires_before.map(time_text)),
+    ];
+    with_parameters(path, indexed.into_iter().chain(labels).chain(others))
+}
+
+/// Adds parameters to a path. Their values contain no characters that need escaping.
+fn with_parameters(path: &str, parameters: impl Iterator<Item = (&'static str, Option<String>)>) -> String {
+    let given: Vec<String> = parameters.filter_map(|(name, value)| Some(format!("{name}={}", value?))).collect();
+    if given.is_empty() { path.to_owned() } else { format!("{path}?{}", given.join("&")) }
+}
+
 /// Parses the page of a list without filters.
 fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
@@ -186,6 +206,23 @@ fn audit(query: Option<&str>) -> Result<(AuditFilter, AuditOrder, PageRequest), 
     parameters.finish()?;
     let without_reads = reads == Some(false);
     Ok((AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace }, order, page))
+}
+
+/// Adds the filters of a list of the audit log to its path.
+pub(crate) fn audit_path(path: &str, filter: &AuditFilter, order: AuditOrder) -> String {
+    let AuditFilter { since, until, actions, denied, without_reads, subject, actor, namespace } = filter;
+    let actions = actions.iter().map(|action| ("action", Some(action.clone())));
+    let parameters = [
+        ("since", since.map(time_text)),
+        ("until", until.map(time_text)),
+        ("outcome", denied.then(|| "denied".to_owned())),
+        ("reads", without_reads.then(|| "false".to_owned())),
+        ("subject", subject.clone()),
+        ("actor", actor.clone()),
+        ("namespace", namespace.clone()),
+        ("order", (order == AuditOrder::OldestFirst).then(|| "oldest".to_owned())),
+    ];
+    with_parameters(path, parameters.into_iter().chain(actions))
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
@@ -343,6 +380,24 @@ mod tests {
 
     fn code(query: &str) -> Option<ProblemCode> {
         list(Some(query)).err().map(|problem_response| problem_response.code())
+    }
+
+    #[test]
+    fn paths_of_next_pages_keep_filters() {
+        let order = AuditOrder::NewestFirst;
+        assert_eq!(audit_path("/v1/audit", &AuditFilter::default(), order), "/v1/audit");
+        assert_eq!(list_path("/v1/organization-vault", &ListFilter::default()), "/v1/organization-vault");
+        for query in [
+            "namespace=a/b&type=s3&label=env:&label=team:data&health=expiring&expires_before=1970-01-01T00:00:00Z",
+            "type=gcs-federated",
+        ] {
+            let (filter, _) = list(Some(query)).ok().unwrap();
+            assert_eq!(list_path("", &filter), format!("?{query}"));
+        }
+        let query = "since=1970-01-01T00:00:00Z&until=1970-01-02T00:00:00Z&outcome=denied&reads=false&subject=credential:1\
+            &actor=system&namespace=a/b&order=oldest&action=credential.saved&action=login.refused";
+        let (filter, order, _) = audit(Some(query)).ok().unwrap();
+        assert_eq!(audit_path("", &filter, order), format!("?{query}"));
     }
 
     #[test]

@@ -54,7 +54,8 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
         CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
             let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
             let expires_before = expires_before.map(moment);
-            list(session, ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
+            let filter = ListFilter { namespace, kind, labels, health, expires_before, ..ListFilter::default() };
+            list(session, filter, output)
         }
         CredentialCommand::Show { credential: CredentialArg { id }, part } => match part {
             PartArgs { versions: true, .. } => versions(session, &id, output),

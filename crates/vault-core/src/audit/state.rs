@@ -1,10 +1,10 @@
 //! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{AuditChange, Subject};
 use crate::entity::EntityKey;
 use crate::id::{AccountId, CredentialId, IntegrationId, IssuerId, KeyId, OrganizationId, ReceiverId};
 use crate::namespace::Namespace;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 /// Kind of row of a subject.

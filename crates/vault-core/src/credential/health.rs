@@ -2,13 +2,15 @@
 
 use crate::check::CheckReason;
 use crate::time::Timestamp;
+use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Default time before its expiry from which a credential is [`HealthState::Expiring`], in seconds: 14 days.
 pub const EXPIRING_SECONDS: i64 = 14 * 24 * 3_600;
 
 /// State of a credential in lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, IntoStaticStr, EnumString, VariantArray)]
+#[serde(into = "&'static str")]
 #[strum(serialize_all = "kebab-case")]
 pub enum HealthState {
     /// It was not checked yet.

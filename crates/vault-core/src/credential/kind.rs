@@ -1,11 +1,15 @@
 //! Types of credential.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{AzureFederated, AzureIdentity, DirectLink, FieldSpec, Gcs, GcsFederated, S3, S3Federated};
+use serde::Serialize;
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Kind of storage to which a credential gives access, which determines the format of its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, EnumString, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr, EnumString, VariantArray,
+)]
+#[serde(into = "&'static str")]
 #[strum(serialize_all = "kebab-case")]
 pub enum CredentialType {
     /// A bucket of S3-compatible storage.

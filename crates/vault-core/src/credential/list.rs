@@ -1,17 +1,33 @@
 //! Lists of credentials.
 
-use super::{Health, OpenedCredential};
-use crate::cursor::ListFilter;
+use super::{CredentialType, Health, HealthState, LabelFilter, OpenedCredential};
 use crate::digest::{Digest, LookupDigests};
 use crate::id::{CredentialId, OrganizationId};
+use crate::namespace::Namespace;
 use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::StoredCredential;
 use crate::time::Timestamp;
+use serde::Serialize;
 use std::fmt;
 
 /// Maximum number of rows that a filtered list reads for one page. With this bound, the index entries of several labels
 /// fit together into a reader's cache. The API promises clients at most 10,000.
 pub const LIST_WINDOW: usize = 4_000;
+
+/// Filter of a list of credentials, which must match all fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ListFilter {
+    /// Filter: only credentials of this namespace.
+    pub namespace: Option<Namespace>,
+    /// Filter: only credentials of this type.
+    pub kind: Option<CredentialType>,
+    /// Filter: only credentials with all of these labels.
+    pub labels: Vec<LabelFilter>,
+    /// Filter: only credentials in this state.
+    pub health: Option<HealthState>,
+    /// Filter: only credentials that expire before this time, ordered by expiry.
+    pub expires_before: Option<Timestamp>,
+}
 
 /// A range of a list, newest first. With [`ListFilter::expires_before`], the list is ordered by expiry, then by ID.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -149,7 +149,7 @@ pub(crate) fn is_label_value(text: &str) -> bool {
 }
 
 /// A label by which a list is filtered.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct LabelFilter {
     /// Name of the label.
     pub name: String,

@@ -1,11 +1,11 @@
 //! Publication check: whether providers can read the keys.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{FederationIssuer, Jwk};
 use crate::strict_url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Documents as fetched from the URL of the issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,21 @@ pub struct PublishedDocuments {
 }
 
 /// Finding of a publication check, most severe first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr, EnumString, VariantArray)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    IntoStaticStr,
+    EnumString,
+    VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PublicationFailure {

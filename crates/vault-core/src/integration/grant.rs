@@ -1,6 +1,5 @@
 //! Rights of an integration, and the tokens that may use them.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
 use crate::audit::{Affected, Subject};
 use crate::digest::Digest;
@@ -13,6 +12,7 @@ use crate::sealed::Blob;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use uuid::Uuid;
 
 /// Maximum validity of the previous token after a rotation, in seconds: 7 days.

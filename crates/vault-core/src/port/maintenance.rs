@@ -1,11 +1,11 @@
 //! Port for the deletion of expired rows, and for health checks of the store.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::StoreError;
 use crate::credential_counts::{CountedCredentials, ExpiryBounds};
 use crate::id::{CredentialId, OrganizationId};
 use crate::time::Timestamp;
 use async_trait::async_trait;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Maximum number of rows that one call of `delete_expired` deletes.
 pub const EXPIRED_SLICE: usize = 500;

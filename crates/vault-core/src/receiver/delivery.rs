@@ -1,11 +1,11 @@
 //! Delivery of an event to a receiver, and the result of an attempt.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{Channel, EventKind, ReceiverStatus};
 use crate::digest::{Digest, DigestPurpose};
 use crate::id::{EventId, OrganizationId, ReceiverId};
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// Minimum time between the first and the second attempt, in seconds. The maximum is twelve times as long.
 pub const FIRST_RETRY_SECONDS: i64 = 5;

@@ -10,6 +10,7 @@ use crate::port::{AuditOrder, AuditRange, KeyedDigester};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 use crate::time::Timestamp;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// Number of entries that are read at a time.
@@ -20,7 +21,7 @@ const WINDOW: usize = 10_000;
 const ID_AHEAD_SECONDS: i64 = 3_600;
 
 /// Filter of a list of entries, which must match all fields.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AuditFilter {
     /// Earliest time of entries.
     pub since: Option<Timestamp>,
@@ -55,26 +56,6 @@ impl AuditFilter {
             && self.subject.as_ref().is_none_or(|wanted| entry.concerns(wanted))
             && self.namespace.as_ref().is_none_or(|wanted| entry.namespace.as_ref() == Some(wanted))
             && self.actor.as_ref().is_none_or(|wanted| actors.contains(&Some(wanted)))
-    }
-
-    /// Returns the bytes to which a cursor is bound, so that it is not valid for another filter.
-    fn to_bytes(&self) -> Vec<u8> {
-        let Self { since, until, actions, denied, without_reads, subject, actor, namespace } = self;
-        let times = [since, until].map(|time| time.map(|time| time.as_millis().to_string()));
-        let texts = [subject, actor, namespace].map(Clone::clone);
-        let actions = actions.iter().cloned().map(Some);
-        let mut bytes = vec![u8::from(*denied), u8::from(*without_reads)];
-        for member in times.into_iter().chain(texts).chain(actions) {
-            match member {
-                None => bytes.push(0),
-                Some(text) => {
-                    bytes.push(1);
-                    bytes.extend_from_slice(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
-                    bytes.extend_from_slice(text.as_bytes());
-                }
-            }
-        }
-        bytes
     }
 
     /// Returns the range of IDs that contains its entries.
@@ -129,8 +110,7 @@ impl AuditReader {
         page: &PageRequest,
     ) -> Result<Page<AuditEntry>, Error> {
         principal.administers(Action::ReadAudit)?;
-        let (digester, mut bound) = (&*self.digester, filter.to_bytes());
-        bound.push(u8::from(order == AuditOrder::NewestFirst));
+        let (digester, bound) = (&*self.digester, (filter, order == AuditOrder::NewestFirst));
         let mut read = match page.cursor.as_deref() {
             Some(text) => {
                 let position = cursor::decode_filtered(digester, ListName::Audit, scope, &bound, text).await?;

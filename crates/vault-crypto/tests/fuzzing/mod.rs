@@ -20,8 +20,8 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{self, Poll, Waker};
 use uuid::Uuid;
-use vault_core::credential::{CredentialType, ListPosition};
-use vault_core::cursor::{self, ListFilter};
+use vault_core::credential::{CredentialType, ListFilter, ListPosition};
+use vault_core::cursor;
 use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId, VersionId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
@@ -286,13 +286,19 @@ mod tests {
         assert!(seeds("cursor").iter().any(|seed| std::str::from_utf8(seed).is_ok_and(list)));
     }
 
-    /// Writes the blobs, and the issued tokens after a change of their claims: those of the seed `payload`, which is changed first.
+    /// Writes the blobs, the cursors, and the issued tokens after a change of their claims: those of the seed `payload`, which is changed first.
     #[test]
     #[ignore = "writes the seeds of a new version"]
     fn write_seeds() {
         let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds");
         for (name, blob) in [("padded-text", &SEALED.text), ("wrapped-key", &SEALED.wrapped)] {
             fs::write(seeds.join("blob").join(name), blob.as_bytes()).unwrap();
+        }
+        for (name, kind) in [("issued", None), ("issued-for-a-type", Some(CredentialType::S3))] {
+            let last = ListPosition { expires_at: None, id: CredentialId::from_bytes([0; 16]) };
+            let filter = ListFilter { kind, ..ListFilter::default() };
+            let cursor = cursor::encode(&*DIGESTER, OrganizationId::from_uuid(id(1)), &filter, last);
+            fs::write(seeds.join("cursor").join(name), cursor).unwrap();
         }
         let seeds = seeds.join("access_token");
         let payload = fs::read_to_string(seeds.join("payload")).unwrap();

@@ -7,11 +7,8 @@ use vault_core::Error;
 use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, CreateAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{
-    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, Metadata,
-    NewData, OpenedCredential, SaveCredential, VersionLimits,
-};
-use vault_core::cursor::ListFilter;
+use vault_core::credential::{ListFilter, ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, Metadata,
+    NewData, OpenedCredential, SaveCredential, VersionLimits,};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, OrganizationId, SecretsId, SessionId, VersionId};

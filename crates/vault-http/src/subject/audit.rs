@@ -3,8 +3,8 @@
 use crate::caller::Caller;
 use crate::problem::ProblemResponse;
 use crate::public::PublicApi;
-use crate::query::AuditQuery;
-use crate::respond::{audit_path, page, time_text};
+use crate::query::{AuditQuery, audit_path};
+use crate::respond::{page, time_text};
 use crate::routes::{Access, Endpoint, route};
 use actix_web::HttpResponse;
 use actix_web::web::Data;

@@ -7,9 +7,9 @@ use crate::extract::Id;
 use crate::extract::{Creation, IfMatch};
 use crate::problem::{ACCEPT_PATCH, PATCH_TYPES, ProblemResponse};
 use crate::public::PublicApi;
-use crate::query::{ListQuery, PageQuery, SaveQuery, optional_time, parse_type};
+use crate::query::{ListQuery, PageQuery, SaveQuery, list_path, optional_time, parse_type};
 use crate::respond::{
-    JsonResult, NoContent, json, next_page, no_content, ok, page, tagged, tagged_as_made, time_text, with,
+    JsonResult, NoContent, json, linked, no_content, ok, page, tagged, tagged_as_made, time_text, with,
 };
 use crate::routes::{Access, Endpoint, route};
 use actix_web::HttpResponse;
@@ -56,11 +56,8 @@ async fn list(
     let add = JsonArray::add_credential;
     let listing = |principal| async move { vault.list_into(&principal, asked, request, add).await };
     let (credentials, next) = caller.run(listing).await?;
-    let response = json(credentials.finish());
-    match next {
-        Some(cursor) => with(response, header::LINK, next_page(api.common.base.as_str(), &filter, limit, &cursor)),
-        None => Ok(response),
-    }
+    let path = list_path(&api.common.base.below("/organization-vault"), &filter);
+    linked(json(credentials.finish()), &path, next.as_deref(), limit)
 }
 
 async fn show(caller: Caller, api: Data<PublicApi>, Id(id): Id<CredentialId>) -> Result<HttpResponse, ProblemResponse> {

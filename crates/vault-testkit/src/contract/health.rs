@@ -12,10 +12,9 @@ use vault_core::activation::VendedForm;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord};
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListHolders, ListUses,
-    RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, ClaimChecks, EXPIRING_SECONDS, HealthState, LastCheck, ListFilter,
+    ListHolders, ListUses, RecordActivated, RecordCheck, RequestCheck, USE_SECONDS, UsePosition, VersionKey,
 };
-use vault_core::cursor::ListFilter;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};

@@ -134,7 +134,7 @@ type Swept = HashMap<Expired, usize>;
 /// Deletes expired rows until none remain. No call deletes more than a slice, and a call that deletes less leaves none.
 async fn delete_all_expired(world: &World<'_>) -> Swept {
     let mut all = Swept::new();
-    for &expired in Expired::ALL {
+    for expired in Expired::ALL {
         loop {
             let deleted = world.store.delete_expired(expired, world.now()).await.unwrap();
             assert!(deleted <= EXPIRED_SLICE, "{expired:?}: {deleted}");

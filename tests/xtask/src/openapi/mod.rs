@@ -149,7 +149,7 @@ fn tags() -> Vec<Value> {
 }
 
 fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerator) -> Value {
-    let Operation { name, tag, summary, caller, parameters, request, status, answer, .. } = operation;
+    let Operation { name, tag, summary, caller, parameters, filter, request, status, answer, .. } = operation;
     let mut described = json!({
         "operationId": camel(name),
         "tags": [tag],
@@ -173,8 +173,12 @@ fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerat
     let in_path = ["id", "version", "trust", "delivery"]
         .into_iter()
         .filter(|name| route.template.contains(&format!("{{{name}}}")));
-    let parameters: Vec<Value> =
-        in_path.map(|name| parameter("path", name)).chain(parameters.iter().map(|name| place(name))).collect();
+    let filter = filter.iter().flat_map(|filter| schemas::filter(filter(generator)));
+    let parameters: Vec<Value> = in_path
+        .map(|name| parameter("path", name))
+        .chain(filter)
+        .chain(parameters.iter().map(|name| place(name)))
+        .collect();
     if !parameters.is_empty() {
         described["parameters"] = json!(parameters);
     }

@@ -16,6 +16,8 @@ pub(crate) struct Operation {
     pub(crate) summary: &'static str,
     pub(crate) caller: Caller,
     pub(crate) parameters: &'static [&'static str],
+    /// Filter, whose fields are parameters too.
+    pub(crate) filter: &'static [Of],
     pub(crate) request: Option<Request>,
     pub(crate) status: u16,
     pub(crate) answer: Answer,
@@ -103,7 +105,7 @@ use Caller::{Admin, Anybody, Editor, Integration, Invited, Member};
 
 /// Name, tag, summary, caller and parameters; request; status, response and problems of each operation.
 macro_rules! operations {
-    ($($name:literal, $tag:literal, $summary:literal, $caller:ident, [$($parameter:literal),*],
+    ($($name:literal, $tag:literal, $summary:literal, $caller:ident, [$($parameter:literal),* $(; $filter:ty)?],
         $request:expr => $status:literal $answer:expr, [$($problem:ident)*];)*) => {
         pub(crate) const OPERATIONS: &[Operation] = &[$(Operation {
             name: $name,
@@ -111,6 +113,7 @@ macro_rules! operations {
             summary: $summary,
             caller: $caller,
             parameters: &[$($parameter),*],
+            filter: &[$(|generator| <$filter>::json_schema(generator))?],
             request: $request,
             status: $status,
             answer: $answer,
@@ -135,7 +138,7 @@ operations! {
     "find-key", "Credentials", "Find the versions that contain a key, without storing it", Editor, [],
         takes::<FindKeyRequest>(|| json!({"text": "PK3E"})) => 200 List(one::<FoundKey>()), [];
     "list", "Credentials", "List credentials, newest first", Member,
-        ["namespace", "type", "label", "health", "expires_before", "limit", "cursor"],
+        ["cursor"; ListFilter],
         none() => 200 Page(one::<Item>()), [];
     "show", "Credentials", "Show one credential", Member, [], none() => 200 Tagged(one::<Item>()), [NotFound];
     "delete", "Credentials", "Delete a credential and all its versions", Editor, ["If-Match"],
@@ -266,7 +269,7 @@ operations! {
     "thaw-namespace", "Namespaces", "Thaw a namespace", Admin, [],
         takes::<NamespaceRequest>(|| json!({"namespace": "imports/nightly"})) => 200 One(one::<FrozenNamespace>()), [];
     "list-audit", "Audit", "List audit entries", Admin,
-        ["since", "until", "action", "outcome", "reads", "subject", "actor", "namespace", "order", "limit", "cursor"],
+        ["cursor"; AuditFilter],
         none() => 200 Page(one::<AuditItem>()), [];
     "live", "Probes", "Check whether the process responds (liveness)", Anybody, [],
         none() => 200 One(one::<ProbeStatus>()), [];

@@ -314,7 +314,6 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
             json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
         ),
         ("CheckRequest", "vend", json!({"enum": FORMS})),
-        ("CheckRequest", "until", json!({"format": "date-time"})),
         ("CheckedNamespace", "namespace", json!({})),
         (
             "NamespaceRequest",
@@ -325,7 +324,6 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
         ("SetAsideRequest", "until", json!({"type": ["string", "null"], "format": "date-time"})),
         ("CreateIntegrationRequest", "expires_at", json!({"format": "date-time"})),
         ("PromoteRequest", "version", json!({"minimum": 1})),
-        ("NamespaceUsage", "since", json!({"format": "date-time"})),
     ] {
         let member =
             schemas[name]["properties"][member].as_object_mut().unwrap_or_else(|| panic!("{name} has no {member}"));
@@ -363,7 +361,8 @@ pub(crate) fn reword(value: &mut Value) {
             }
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
                 for (name, property) in properties {
-                    let is_time = name == "at" || name.ends_with("_at") || name.ends_with("_until");
+                    let ends = ["_at", "_until", "_before"].iter().any(|end| name.ends_with(end));
+                    let is_time = ends || ["at", "since", "until"].contains(&name.as_str());
                     if is_time && property["type"] == "string" {
                         property["format"] = json!("date-time");
                     }
@@ -402,9 +401,43 @@ pub(crate) fn without_nulls(value: &mut Value) {
     }
 }
 
+/// Returns the parameters of a filter, which are its fields.
+pub(crate) fn filter(schema: Schema) -> Vec<Value> {
+    let mut schema = schema.to_value();
+    without_nulls(&mut schema);
+    reword(&mut schema);
+    let Value::Object(fields) = schema["properties"].take() else { panic!("a filter has fields") };
+    let parameter = |(name, mut field): (String, Value)| {
+        let description = field.as_object_mut().unwrap().remove("description");
+        json!({"name": name, "in": "query", "description": description, "schema": permitted(&name).unwrap_or(field)})
+    };
+    fields.into_iter().map(parameter).collect()
+}
+
+/// Returns the permitted values of a field of a filter, unless its type has them.
+fn permitted(name: &str) -> Option<Value> {
+    Some(match name {
+        "limit" | "namespace" => parameter(name).0,
+        "type" => json!({"type": "string", "enum": CredentialType::ALL.map(CredentialType::as_str)}),
+        "label" => {
+            json!({"type": "array", "maxItems": Labels::MAX, "items": {"type": "string", "pattern": "^[a-z0-9._/-]{1,63}:[A-Za-z0-9._-]{0,63}$"}})
+        }
+        "health" => json!({"type": "string", "enum": HealthState::ALL.map(HealthState::as_str)}),
+        "action" => json!({"type": "array", "maxItems": 32, "items": short_text()}),
+        "outcome" => json!({"type": "string", "enum": ["denied"]}),
+        "reads" => json!({"type": "boolean", "default": true}),
+        "subject" | "actor" => short_text(),
+        "order" => json!({"type": "string", "enum": ["newest", "oldest"], "default": "newest"}),
+        _ => return None,
+    })
+}
+
+fn short_text() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 100})
+}
+
 /// Returns the schema of a parameter.
 pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
-    let text = json!({"type": "string", "minLength": 1, "maxLength": 100});
     match name {
         "limit" => (
             json!({"type": "integer", "minimum": 1, "maximum": 1_000, "default": 1_000}),
@@ -414,43 +447,8 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
             (json!({"type": "string", "minLength": 1}), "Start of the page, from the `Link` of the previous page.")
         }
         "namespace" => (reference("Namespace"), "Only items in this namespace."),
-        "type" => (
-            json!({"type": "string", "enum": CredentialType::ALL.map(CredentialType::as_str)}),
-            "Only items of this type.",
-        ),
-        "label" => (
-            json!({"type": "array", "maxItems": Labels::MAX, "items": {"type": "string", "pattern": "^[a-z0-9._/-]{1,63}:[A-Za-z0-9._-]{0,63}$"}}),
-            "Only items with this label, as name:value. If repeated, items must have all labels.",
-        ),
-        "health" => {
-            (json!({"type": "string", "enum": HealthState::ALL.map(HealthState::as_str)}), "Only items in this state.")
-        }
-        "expires_before" => {
-            (json!({"type": "string", "format": "date-time"}), "Only items that expire before this time.")
-        }
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
-        "integration" => (text, "Only those of the integration with this ID."),
-        "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
-        "action" => (
-            json!({"type": "array", "maxItems": 32, "items": text}),
-            "Only entries with this action, such as credential.saved. If repeated, with one of them.",
-        ),
-        "outcome" => (
-            json!({"type": "string", "enum": ["denied"]}),
-            "Only denied requests, and credentials that could not be issued.",
-        ),
-        "reads" => (
-            json!({"type": "boolean", "default": true}),
-            "If false, entries about reads of credential information and of the audit log are left out.",
-        ),
-        "subject" => (text, "Only entries that refer to this object: credential:<id>, or only an ID."),
-        "actor" => {
-            (text, "Only entries by this account or integration, as an ID, or by a kind of actor, such as operator.")
-        }
-        "order" => (
-            json!({"type": "string", "enum": ["newest", "oldest"], "default": "newest"}),
-            "Whether the newest or the oldest entries come first.",
-        ),
+        "integration" => (short_text(), "Only those of the integration with this ID."),
         "verify" => (
             json!({"type": "boolean", "default": false}),
             "Checks the data at its storage first. 400 if the server does not support it.",

@@ -152,7 +152,8 @@ fn read(
     let (mut left, mut cursor) = (limit.unwrap_or(usize::MAX), None);
     while left > 0 {
         let page_size = u32::try_from(left.min(PAGE)).ok();
-        let filter = AuditFilter { oldest_first, page_size, ..question.filter.clone() };
+        let order = oldest_first.then(|| "oldest".to_owned());
+        let filter = AuditFilter { order, page_size, ..question.filter.clone() };
         let (entries, next) = target.done(question.session.audit(&filter, cursor.as_deref()), NO_ORGANIZATION)?;
         left -= entries.len();
         for entry in entries {

@@ -1,9 +1,8 @@
 //! Search of the versions that contain a key, for example one that leaked.
 
-use strum::{EnumString, IntoStaticStr, VariantArray};
 use super::{ListedCredential, Vault};
-use crate::credential::{CredentialData, CredentialType, FieldClass, Information, VersionState};
-use crate::cursor::{ListFilter, PageRequest};
+use crate::credential::{CredentialData, CredentialType, FieldClass, Information, ListFilter, VersionState};
+use crate::cursor::PageRequest;
 use crate::error::{Error, Refusal};
 use crate::id::CredentialId;
 use crate::namespace::Namespace;
@@ -11,6 +10,7 @@ use crate::organization::{Organization, ReadOrganization};
 use crate::principal::{Denial, Principal};
 use crate::role::Action;
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 use zeroize::Zeroizing;
 
 /// Least number of characters of a key ID that are searched, and the number that the information shows.
