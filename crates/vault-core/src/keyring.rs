@@ -14,7 +14,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 /// versions behind.
 const EARLIER: usize = 256;
 /// Maximum number of keys in a document.
-const TERMS: usize = 1_024;
+const MAX_ENTRIES: usize = 1_024;
 
 /// Purpose of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
@@ -95,12 +95,12 @@ pub struct KeyringDocument {
     number: i64,
     /// Hashes of the previous documents, newest first.
     earlier: Vec<Digest>,
-    terms: Vec<KeyringEntry>,
+    entries: Vec<KeyringEntry>,
 }
 
 /// Reason why a keyring cannot be changed as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyringEntryError {
+pub enum KeyringError {
     /// The key is or was in the keyring.
     #[error("key {0} is in the keyring already")]
     Known(KeyId),
@@ -108,16 +108,16 @@ pub enum KeyringEntryError {
     #[error("key {0} is not a retiring key of the keyring: only a retiring key is dropped")]
     NotRetiring(KeyId),
     /// The keyring has the maximum number of keys.
-    #[error("the keyring has {TERMS} keys already, the most it can have; drop retiring keys first")]
+    #[error("the keyring has {MAX_ENTRIES} keys already, the most it can have; drop retiring keys first")]
     Full,
 }
 
 impl KeyringDocument {
     /// Creates the first document of an instance with these active keys, in the order of [`KeyPurpose::ALL`].
     pub fn first(keys: [KeyId; KeyPurpose::ALL.len()], now: Timestamp) -> Self {
-        let term = |(purpose, id)| KeyringEntry { purpose, id, state: KeyState::Active, since: now };
-        let terms = KeyPurpose::ALL.into_iter().zip(keys).map(term).collect();
-        Self { number: 1, earlier: Vec::new(), terms }
+        let entry = |(purpose, id)| KeyringEntry { purpose, id, state: KeyState::Active, since: now };
+        let entries = KeyPurpose::ALL.into_iter().zip(keys).map(entry).collect();
+        Self { number: 1, earlier: Vec::new(), entries }
     }
 
     /// Returns the number of the document.
@@ -126,23 +126,23 @@ impl KeyringDocument {
     }
 
     /// Returns the keys. Those of one purpose are in the order of their creation.
-    pub fn terms(&self) -> &[KeyringEntry] {
-        &self.terms
+    pub fn entries(&self) -> &[KeyringEntry] {
+        &self.entries
     }
 
     /// Returns the active key of a purpose.
     pub fn active(&self, purpose: KeyPurpose) -> Option<&KeyringEntry> {
-        self.terms.iter().find(|term| term.purpose == purpose && term.state == KeyState::Active)
+        self.entries.iter().find(|entry| entry.purpose == purpose && entry.state == KeyState::Active)
     }
 
     /// Returns the retiring keys.
     pub fn retiring(&self) -> impl Iterator<Item = &KeyringEntry> {
-        self.terms.iter().filter(|term| term.state == KeyState::Retiring)
+        self.entries.iter().filter(|entry| entry.state == KeyState::Retiring)
     }
 
     /// Returns whether `id` is an active or retiring key of this purpose.
     pub fn has(&self, purpose: KeyPurpose, id: KeyId) -> bool {
-        self.terms.iter().any(|term| term.purpose == purpose && term.id == id)
+        self.entries.iter().any(|entry| entry.purpose == purpose && entry.id == id)
     }
 
     /// Returns the successor of this document, whose hash is `own`, in which `keys` are the active keys of their
@@ -150,46 +150,46 @@ impl KeyringDocument {
     ///
     /// # Errors
     /// One of the keys is in the keyring already, or the keyring is full.
-    pub fn with_terms(
+    pub fn with_entries(
         &self,
         own: Digest,
         keys: &[(KeyPurpose, KeyId)],
         now: Timestamp,
-    ) -> Result<Self, KeyringEntryError> {
-        let mut terms = self.terms.clone();
+    ) -> Result<Self, KeyringError> {
+        let mut entries = self.entries.clone();
         for (purpose, id) in keys.iter().copied() {
-            if terms.iter().any(|term| term.id == id) {
-                return Err(KeyringEntryError::Known(id));
+            if entries.iter().any(|entry| entry.id == id) {
+                return Err(KeyringError::Known(id));
             }
-            if terms.len() >= TERMS {
-                return Err(KeyringEntryError::Full);
+            if entries.len() >= MAX_ENTRIES {
+                return Err(KeyringError::Full);
             }
-            let is_replaced = |term: &&mut KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
-            for term in terms.iter_mut().filter(is_replaced) {
-                (term.state, term.since) = (KeyState::Retiring, now);
+            let is_replaced = |entry: &&mut KeyringEntry| entry.purpose == purpose && entry.state == KeyState::Active;
+            for entry in entries.iter_mut().filter(is_replaced) {
+                (entry.state, entry.since) = (KeyState::Retiring, now);
             }
-            terms.push(KeyringEntry { purpose, id, state: KeyState::Active, since: now });
+            entries.push(KeyringEntry { purpose, id, state: KeyState::Active, since: now });
         }
-        Ok(self.next(own, terms))
+        Ok(self.next(own, entries))
     }
 
     /// Returns the successor of this document, whose hash is `own`, without the retiring key `id`.
     ///
     /// # Errors
     /// The keyring does not contain the key, or the key is active.
-    pub fn without_term(&self, own: Digest, id: KeyId) -> Result<Self, KeyringEntryError> {
-        let mut terms = self.terms.clone();
-        terms.retain(|term| term.id != id || term.state == KeyState::Active);
-        if terms.len() == self.terms.len() {
-            Err(KeyringEntryError::NotRetiring(id))
+    pub fn without_entry(&self, own: Digest, id: KeyId) -> Result<Self, KeyringError> {
+        let mut entries = self.entries.clone();
+        entries.retain(|entry| entry.id != id || entry.state == KeyState::Active);
+        if entries.len() == self.entries.len() {
+            Err(KeyringError::NotRetiring(id))
         } else {
-            Ok(self.next(own, terms))
+            Ok(self.next(own, entries))
         }
     }
 
-    fn next(&self, own: Digest, terms: Vec<KeyringEntry>) -> Self {
+    fn next(&self, own: Digest, entries: Vec<KeyringEntry>) -> Self {
         let earlier = std::iter::once(own).chain(self.earlier.iter().copied()).take(EARLIER).collect();
-        Self { number: self.number.saturating_add(1), earlier, terms }
+        Self { number: self.number.saturating_add(1), earlier, entries }
     }
 
     /// Returns whether this document, whose hash is `own`, is the one of `mark` or a successor. Returns `false` for an
@@ -207,18 +207,18 @@ impl KeyringDocument {
 
     /// Returns the encoding that is hashed, and sealed together with the keys. It is unique for each document.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(12 + self.earlier.len() * 32 + self.terms.len() * 26);
+        let mut bytes = Vec::with_capacity(12 + self.earlier.len() * 32 + self.entries.len() * 26);
         bytes.extend_from_slice(&self.number.to_be_bytes());
         bytes.extend_from_slice(&u16::try_from(self.earlier.len()).unwrap_or(u16::MAX).to_be_bytes());
         for hash in &self.earlier {
             bytes.extend_from_slice(hash.as_bytes());
         }
-        bytes.extend_from_slice(&u16::try_from(self.terms.len()).unwrap_or(u16::MAX).to_be_bytes());
-        for term in &self.terms {
-            bytes.push(term.purpose.byte());
-            bytes.push(u8::from(term.state == KeyState::Active));
-            bytes.extend_from_slice(term.id.as_bytes());
-            bytes.extend_from_slice(&term.since.as_millis().to_be_bytes());
+        bytes.extend_from_slice(&u16::try_from(self.entries.len()).unwrap_or(u16::MAX).to_be_bytes());
+        for entry in &self.entries {
+            bytes.push(entry.purpose.byte());
+            bytes.push(u8::from(entry.state == KeyState::Active));
+            bytes.extend_from_slice(entry.id.as_bytes());
+            bytes.extend_from_slice(&entry.since.as_millis().to_be_bytes());
         }
         bytes
     }
@@ -235,12 +235,12 @@ impl KeyringDocument {
             rest = after;
         }
         let (count, mut rest) = rest.split_first_chunk::<2>()?;
-        let mut terms = Vec::new();
+        let mut entries = Vec::new();
         for _ in 0..u16::from_be_bytes(*count) {
             let ([purpose, state], after) = rest.split_first_chunk::<2>()?;
             let (id, after) = after.split_first_chunk::<16>()?;
             let (since, after) = after.split_first_chunk::<8>()?;
-            terms.push(KeyringEntry {
+            entries.push(KeyringEntry {
                 purpose: KeyPurpose::ALL.into_iter().find(|known| known.byte() == *purpose)?,
                 id: KeyId::from_bytes(*id),
                 state: match state {
@@ -252,7 +252,7 @@ impl KeyringDocument {
             });
             rest = after;
         }
-        let read = Self { number, earlier, terms };
+        let read = Self { number, earlier, entries };
         (rest.is_empty() && read.mac_is_valid()).then_some(read)
     }
 
@@ -260,13 +260,13 @@ impl KeyringDocument {
     /// document, up to the maximum.
     fn mac_is_valid(&self) -> bool {
         let one_active = KeyPurpose::ALL.into_iter().all(|purpose| {
-            let active = |term: &&KeyringEntry| term.purpose == purpose && term.state == KeyState::Active;
-            self.terms.iter().filter(active).count() == 1
+            let active = |entry: &&KeyringEntry| entry.purpose == purpose && entry.state == KeyState::Active;
+            self.entries.iter().filter(active).count() == 1
         });
         let no_key_twice =
-            (1..).zip(&self.terms).all(|(after, term)| self.terms.iter().skip(after).all(|other| other.id != term.id));
+            (1..).zip(&self.entries).all(|(after, entry)| self.entries.iter().skip(after).all(|other| other.id != entry.id));
         let before = usize::try_from(self.number.saturating_sub(1)).unwrap_or(usize::MAX);
         let all_earlier = self.number >= 1 && self.earlier.len() == before.min(EARLIER);
-        one_active && no_key_twice && all_earlier && self.terms.len() <= TERMS
+        one_active && no_key_twice && all_earlier && self.entries.len() <= MAX_ENTRIES
     }
 }

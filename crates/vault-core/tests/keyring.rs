@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringEntryError, KeyringRef};
+use vault_core::keyring::{KeyPurpose, KeyringDocument, KeyringEntry, KeyringError, KeyringRef};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
@@ -52,17 +52,17 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
         let last = documents.last().unwrap();
         let now = Timestamp::from_millis(i64::try_from(number).unwrap());
         let next = match change {
-            Change::Replace(purpose) => last.with_terms(hash(last), &[(*purpose, key(begin + number))], now).unwrap(),
+            Change::Replace(purpose) => last.with_entries(hash(last), &[(*purpose, key(begin + number))], now).unwrap(),
             Change::Drop(index) => {
-                let term = *index.get(last.terms());
-                match last.without_term(hash(last), term.id) {
+                let entry = *index.get(last.entries());
+                match last.without_entry(hash(last), entry.id) {
                     Ok(next) => {
-                        assert_eq!(term.state, KeyState::Retiring);
-                        dropped.push(term.id);
+                        assert_eq!(entry.state, KeyState::Retiring);
+                        dropped.push(entry.id);
                         next
                     }
                     Err(error) => {
-                        assert_eq!((term.state, error), (KeyState::Active, KeyringEntryError::NotRetiring(term.id)));
+                        assert_eq!((entry.state, error), (KeyState::Active, KeyringError::NotRetiring(entry.id)));
                         continue;
                     }
                 }
@@ -83,22 +83,22 @@ proptest! {
             for purpose in KeyPurpose::ALL {
                 let active = document.active(purpose).unwrap();
                 prop_assert!(document.has(purpose, active.id));
-                let all = document.terms().iter().filter(|term| term.purpose == purpose && term.state == KeyState::Active);
+                let all = document.entries().iter().filter(|entry| entry.purpose == purpose && entry.state == KeyState::Active);
                 prop_assert_eq!(all.count(), 1);
             }
-            let mut ids: Vec<KeyId> = document.terms().iter().map(|term| term.id).collect();
+            let mut ids: Vec<KeyId> = document.entries().iter().map(|entry| entry.id).collect();
             ids.sort();
             ids.dedup();
-            prop_assert_eq!(ids.len(), document.terms().len());
+            prop_assert_eq!(ids.len(), document.entries().len());
         }
         let last = documents.last().unwrap();
         for id in dropped {
-            prop_assert!(last.terms().iter().all(|term| term.id != id));
-            prop_assert_eq!(last.without_term(hash(last), id), Err(KeyringEntryError::NotRetiring(id)));
+            prop_assert!(last.entries().iter().all(|entry| entry.id != id));
+            prop_assert_eq!(last.without_entry(hash(last), id), Err(KeyringError::NotRetiring(id)));
         }
-        let known = last.terms()[0].id;
-        let twice = last.with_terms(hash(last), &[(KeyPurpose::Audit, known)], Timestamp::from_millis(0));
-        prop_assert_eq!(twice, Err(KeyringEntryError::Known(known)));
+        let known = last.entries()[0].id;
+        let twice = last.with_entries(hash(last), &[(KeyPurpose::Audit, known)], Timestamp::from_millis(0));
+        prop_assert_eq!(twice, Err(KeyringError::Known(known)));
     }
 
     /// Only later documents of the same history are accepted, at any distance.
@@ -118,11 +118,11 @@ proptest! {
     #[test]
     fn entry_settles_before_it_drains(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
         let state = if retires { KeyState::Retiring } else { KeyState::Active };
-        let term = KeyringEntry { purpose: KeyPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
+        let entry = KeyringEntry { purpose: KeyPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
         let now = Timestamp::from_millis(since + after);
-        prop_assert_eq!(term.is_settled(now), after >= KeyringEntry::SETTLED_SECONDS * 1_000);
-        prop_assert_eq!(term.is_drained(now), retires && after >= KeyringEntry::DRAINED_SECONDS * 1_000);
-        prop_assert!(!term.is_drained(now) || term.is_settled(now));
+        prop_assert_eq!(entry.is_settled(now), after >= KeyringEntry::SETTLED_SECONDS * 1_000);
+        prop_assert_eq!(entry.is_drained(now), retires && after >= KeyringEntry::DRAINED_SECONDS * 1_000);
+        prop_assert!(!entry.is_drained(now) || entry.is_settled(now));
     }
 
     #[test]

@@ -159,7 +159,7 @@ impl AnchorFile {
         // The anchor does not name the key, so try all of them.
         let code = Digest::from_bytes(*code);
         let purposes = self.anchors.keys.purposes();
-        if !purposes.audit.all().any(|term| Digest::from_bytes(term.key.anchor.code([body])) == code) {
+        if !purposes.audit.all().any(|entry| Digest::from_bytes(entry.key.anchor.code([body])) == code) {
             return Err(match keyring.number > self.anchors.keyring().number {
                 true => AnchorErrorKind::NewerKeyring { keyring: keyring.number, checkpoint: checkpoint.number },
                 false => AnchorErrorKind::Changed,

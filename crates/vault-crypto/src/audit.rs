@@ -33,14 +33,14 @@ impl HmacAuditSealer {
 impl AuditSealer for HmacAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         let purposes = self.keys.purposes();
-        let term = purposes.audit.settled_at(record.at);
-        SealedAuditRecord { code: code(&term.key.record, &record.to_authenticated_bytes()), key: term.id(), record }
+        let entry = purposes.audit.settled_at(record.at);
+        SealedAuditRecord { code: code(&entry.key.record, &record.to_authenticated_bytes()), key: entry.id(), record }
     }
 
     fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
         let purposes = self.keys.purposes();
-        let term = purposes.audit.settled_at(now);
-        (term.id(), code(&term.key.record, bytes))
+        let entry = purposes.audit.settled_at(now);
+        (entry.id(), code(&entry.key.record, bytes))
     }
 
     fn is_code(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
@@ -53,10 +53,10 @@ impl AuditSealer for HmacAuditSealer {
 
     fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint {
         let purposes = self.keys.purposes();
-        let term = purposes.audit.settled_at(checkpoint.at);
+        let entry = purposes.audit.settled_at(checkpoint.at);
         SealedCheckpoint {
-            code: code(&term.key.checkpoint, &checkpoint.to_authenticated_bytes()),
-            key: term.id(),
+            code: code(&entry.key.checkpoint, &checkpoint.to_authenticated_bytes()),
+            key: entry.id(),
             checkpoint,
         }
     }

@@ -39,8 +39,8 @@ impl KeyedDigester for HmacDigester {
         }
         let lookup = &self.keys.purposes().lookup;
         // With a single key the clock is not needed.
-        let term = if lookup.is_one() { lookup.active() } else { lookup.settled_at(self.clock.now()) };
-        term.key.digest(purpose, parts)
+        let entry = if lookup.is_one() { lookup.active() } else { lookup.settled_at(self.clock.now()) };
+        entry.key.digest(purpose, parts)
     }
 
     fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
@@ -52,15 +52,15 @@ impl KeyedDigester for HmacDigester {
             return lookup.active().key.digest(purpose, parts).into();
         }
         let current = lookup.settled_at(self.clock.now());
-        let others = lookup.all().filter(|term| term.id() != current.id());
-        LookupDigests::new(current.key.digest(purpose, parts), others.map(|term| term.key.digest(purpose, parts)))
+        let others = lookup.all().filter(|entry| entry.id() != current.id());
+        LookupDigests::new(current.key.digest(purpose, parts), others.map(|entry| entry.key.digest(purpose, parts)))
     }
 
     fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
         if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
             return self.digest(purpose, parts) == *digest;
         }
-        self.keys.purposes().lookup.all().any(|term| term.key.digest(purpose, parts) == *digest)
+        self.keys.purposes().lookup.all().any(|entry| entry.key.digest(purpose, parts) == *digest)
     }
 
     fn active_key(&self) -> KeyId {

@@ -75,7 +75,7 @@ impl InstanceKeys {
         let mut text = Zeroizing::new(Vec::with_capacity(size));
         text.extend_from_slice(&u32::try_from(content.len()).unwrap_or(u32::MAX).to_be_bytes());
         text.extend_from_slice(&content);
-        for key in document.terms().iter().filter_map(|term| secrets.get(&term.id)) {
+        for key in document.entries().iter().filter_map(|entry| secrets.get(&entry.id)) {
             text.extend_from_slice(key.expose()); // the keys to seal
         }
         self.keyring.seal(entropy, &Context::keyring(instance), &text)
@@ -91,13 +91,13 @@ impl InstanceKeys {
         let length = usize::try_from(u32::from_be_bytes(*length)).map_err(|_| OpenError::Malformed)?;
         let (content, mut rest) = rest.split_at_checked(length).ok_or(OpenError::Malformed)?;
         let content = KeyringDocument::from_bytes(content).ok_or(OpenError::Malformed)?;
-        if content.active(KeyPurpose::Instance).is_none_or(|term| term.id != self.id) {
+        if content.active(KeyPurpose::Instance).is_none_or(|entry| entry.id != self.id) {
             return Err(OpenError::OtherKey);
         }
         let mut secrets = Secrets::new();
-        for term in content.terms().iter().filter(|term| term.id != self.id) {
+        for entry in content.entries().iter().filter(|entry| entry.id != self.id) {
             let (key, after) = rest.split_first_chunk().ok_or(OpenError::Malformed)?;
-            secrets.insert(term.id, SymmetricKey::take(&mut { *key }));
+            secrets.insert(entry.id, SymmetricKey::take(&mut { *key }));
             rest = after;
         }
         if rest.is_empty() { Ok((Document::new(content), secrets)) } else { Err(OpenError::Malformed) }
@@ -142,7 +142,7 @@ impl Document {
 
     /// Returns the instance keys that only decrypt.
     fn retiring(&self) -> impl Iterator<Item = KeyId> {
-        self.content.retiring().filter(|term| term.purpose == KeyPurpose::Instance).map(|term| term.id)
+        self.content.retiring().filter(|entry| entry.purpose == KeyPurpose::Instance).map(|entry| entry.id)
     }
 }
 

@@ -36,8 +36,8 @@ impl InstanceKeyRewrapper {
 
 #[async_trait]
 impl InstanceRewrapper for InstanceKeyRewrapper {
-    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
-        Ok(self.document(current)?.1.content.terms().to_vec())
+    fn entries(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
+        Ok(self.document(current)?.1.content.entries().to_vec())
     }
 
     async fn next_instance_key(&self, current: &InstanceRecord, now: Timestamp) -> Result<InstanceRecord, SealError> {
@@ -46,8 +46,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
         let (wrapped, before) = self.keys.replace_under_root(current, id, &key)?;
         let made = new_secrets(&*self.entropy).map_err(no_entropy)?;
-        let terms = KeyPurpose::OTHERS.into_iter().zip(made.keys().copied()).chain([(KeyPurpose::Instance, id)]);
-        let document = document.content.with_terms(document.hash, &terms.collect::<Vec<_>>(), now).map_err(fault)?;
+        let entries = KeyPurpose::OTHERS.into_iter().zip(made.keys().copied()).chain([(KeyPurpose::Instance, id)]);
+        let document = document.content.with_entries(document.hash, &entries.collect::<Vec<_>>(), now).map_err(fault)?;
         secrets.extend(made);
         secrets.insert(current.instance_key, before);
         let to = InstanceKeys::derive(id, &key);
@@ -57,7 +57,7 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
 
     fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError> {
         let (active, document, mut secrets) = self.document(current)?;
-        let document = document.content.without_term(document.hash, key).map_err(fault)?;
+        let document = document.content.without_entry(document.hash, key).map_err(fault)?;
         secrets.remove(&key);
         active.seal_document(&*self.entropy, current.id, &document, &secrets).map_err(not_sealed)
     }

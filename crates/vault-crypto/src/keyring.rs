@@ -90,7 +90,7 @@ impl Keyring {
     /// Returns the time at which the active instance key replaced another one, or `None` if it is the first.
     pub fn instance_key_replaced_at(&self) -> Option<Timestamp> {
         let document = self.keys.document().content;
-        document.active(KeyPurpose::Instance).filter(|_| document.number() > 1).map(|term| term.since)
+        document.active(KeyPurpose::Instance).filter(|_| document.number() > 1).map(|entry| entry.since)
     }
 
     /// Enables its adapters to reload the instance keys from `repository` when they encounter an unknown one, and to
@@ -101,7 +101,7 @@ impl Keyring {
 
     /// Returns whether an instance key is retiring.
     pub fn instance_key_retires(&self) -> bool {
-        self.keys.document().content.retiring().any(|term| term.purpose == KeyPurpose::Instance)
+        self.keys.document().content.retiring().any(|entry| entry.purpose == KeyPurpose::Instance)
     }
 
     /// Returns the adapter for keyed digests. `clock` determines which keys are in use.

@@ -11,42 +11,42 @@ use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
 /// A key of a purpose, ready for use.
-pub(crate) struct Term<K> {
+pub(crate) struct UnwrappedKey<K> {
     /// Its entry in the keyring document.
-    pub(crate) term: KeyringEntry,
+    pub(crate) entry: KeyringEntry,
     pub(crate) key: Arc<K>,
 }
 
 /// The keys of one purpose: the active one, and those that only decrypt and verify, latest first.
-pub(crate) struct Terms<K> {
-    active: Term<K>,
-    retiring: Vec<Term<K>>,
+pub(crate) struct UnwrappedKeys<K> {
+    active: UnwrappedKey<K>,
+    retiring: Vec<UnwrappedKey<K>>,
 }
 
 /// The keys of all purposes, as listed in one document.
 pub(crate) struct PurposeKeys {
-    pub(crate) lookup: Terms<LookUpKeys>,
-    pub(crate) audit: Terms<AuditKeys>,
-    pub(crate) token: Terms<TokenKey>,
+    pub(crate) lookup: UnwrappedKeys<LookUpKeys>,
+    pub(crate) audit: UnwrappedKeys<AuditKeys>,
+    pub(crate) token: UnwrappedKeys<TokenKey>,
 }
 
-impl<K> Term<K> {
+impl<K> UnwrappedKey<K> {
     /// Returns the ID of the key.
     pub(crate) const fn id(&self) -> KeyId {
-        self.term.id
+        self.entry.id
     }
 }
 
-impl<K> Terms<K> {
+impl<K> UnwrappedKeys<K> {
     /// Returns the active key.
-    pub(crate) fn active(&self) -> &Term<K> {
+    pub(crate) fn active(&self) -> &UnwrappedKey<K> {
         &self.active
     }
 
     /// Returns the key that signs at `now`: the active one, once every server has loaded it.
-    pub(crate) fn settled_at(&self, now: Timestamp) -> &Term<K> {
+    pub(crate) fn settled_at(&self, now: Timestamp) -> &UnwrappedKey<K> {
         match self.retiring.first() {
-            Some(before) if !self.active.term.is_settled(now) => before,
+            Some(before) if !self.active.entry.is_settled(now) => before,
             _ => &self.active,
         }
     }
@@ -57,7 +57,7 @@ impl<K> Terms<K> {
     }
 
     /// Returns all keys, the active one first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Term<K>> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &UnwrappedKey<K>> {
         std::iter::once(&self.active).chain(&self.retiring)
     }
 
@@ -68,25 +68,25 @@ impl<K> Terms<K> {
 }
 
 /// Loads the keys of a purpose that the document lists. Keys in `known` are not derived again.
-fn terms<K>(
+fn unwrapped<K>(
     (document, secrets): (&KeyringDocument, &Secrets),
     purpose: KeyPurpose,
-    known: Option<&Terms<K>>,
+    known: Option<&UnwrappedKeys<K>>,
     make: impl Fn(&SymmetricKey) -> Option<K>,
-) -> Option<Terms<K>> {
+) -> Option<UnwrappedKeys<K>> {
     let (mut active, mut retiring) = (None, Vec::new());
-    for term in document.terms().iter().filter(|term| term.purpose == purpose).copied() {
-        let key = match known.and_then(|known| known.all().find(|key| key.id() == term.id)) {
+    for entry in document.entries().iter().filter(|entry| entry.purpose == purpose).copied() {
+        let key = match known.and_then(|known| known.all().find(|key| key.id() == entry.id)) {
             Some(known) => Arc::clone(&known.key),
-            None => Arc::new(make(secrets.get(&term.id)?)?),
+            None => Arc::new(make(secrets.get(&entry.id)?)?),
         };
-        match term.state {
-            KeyState::Active => active = Some(Term { term, key }),
-            KeyState::Retiring => retiring.push(Term { term, key }),
+        match entry.state {
+            KeyState::Active => active = Some(UnwrappedKey { entry, key }),
+            KeyState::Retiring => retiring.push(UnwrappedKey { entry, key }),
         }
     }
-    retiring.sort_by_key(|key| std::cmp::Reverse(key.term.since));
-    Some(Terms { active: active?, retiring })
+    retiring.sort_by_key(|key| std::cmp::Reverse(key.entry.since));
+    Some(UnwrappedKeys { active: active?, retiring })
 }
 
 impl PurposeKeys {
@@ -94,13 +94,13 @@ impl PurposeKeys {
     pub(crate) fn open(document: &KeyringDocument, secrets: &Secrets, known: Option<&Self>) -> Option<Self> {
         let sealed = (document, secrets);
         Some(Self {
-            lookup: terms(sealed, KeyPurpose::Lookup, known.map(|known| &known.lookup), |key| {
+            lookup: unwrapped(sealed, KeyPurpose::Lookup, known.map(|known| &known.lookup), |key| {
                 Some(LookUpKeys::derive(key))
             })?,
-            audit: terms(sealed, KeyPurpose::Audit, known.map(|known| &known.audit), |key| {
+            audit: unwrapped(sealed, KeyPurpose::Audit, known.map(|known| &known.audit), |key| {
                 Some(AuditKeys::derive(key))
             })?,
-            token: terms(sealed, KeyPurpose::Token, known.map(|known| &known.token), |key| TokenKey::new(key).ok())?,
+            token: unwrapped(sealed, KeyPurpose::Token, known.map(|known| &known.token), |key| TokenKey::new(key).ok())?,
         })
     }
 
@@ -121,18 +121,18 @@ pub(crate) struct Given<'a> {
 #[cfg(any(test, fuzzing))]
 impl From<Given<'_>> for PurposeKeys {
     fn from(given: Given<'_>) -> Self {
-        fn terms<K>(keys: &[(KeyId, SymmetricKey)], make: impl Fn(KeyId, &SymmetricKey) -> K) -> Terms<K> {
-            let term = |(id, key): &(KeyId, SymmetricKey)| {
+        fn unwrapped<K>(keys: &[(KeyId, SymmetricKey)], make: impl Fn(KeyId, &SymmetricKey) -> K) -> UnwrappedKeys<K> {
+            let entry = |(id, key): &(KeyId, SymmetricKey)| {
                 let (purpose, state, since) = (KeyPurpose::Token, KeyState::Active, Timestamp::from_millis(0));
-                Term { term: KeyringEntry { purpose, id: *id, state, since }, key: Arc::new(make(*id, key)) }
+                UnwrappedKey { entry: KeyringEntry { purpose, id: *id, state, since }, key: Arc::new(make(*id, key)) }
             };
             let (active, retiring) = keys.split_first().unwrap_or_else(|| unreachable!("a purpose has an active key"));
-            Terms { active: term(active), retiring: retiring.iter().map(term).collect() }
+            UnwrappedKeys { active: entry(active), retiring: retiring.iter().map(entry).collect() }
         }
         Self {
-            lookup: terms(given.lookup, |_, key| LookUpKeys::derive(key)),
-            audit: terms(given.audit, |_, key| AuditKeys::derive(key)),
-            token: terms(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
+            lookup: unwrapped(given.lookup, |_, key| LookUpKeys::derive(key)),
+            audit: unwrapped(given.audit, |_, key| AuditKeys::derive(key)),
+            token: unwrapped(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
         }
     }
 }

@@ -51,10 +51,10 @@ impl Deployment {
 
     /// How many rows are under a key.
     async fn under(&self, key: KeyId) -> i64 {
-        let term =
+        let entry =
             KeyringEntry { purpose: KeyPurpose::Instance, id: key, state: KeyState::Retiring, since: self.clock.now() };
         let process = self.start().await;
-        process.operations.run(&process.environment, &Principal::Operator, CountUnder(term)).await.unwrap()
+        process.operations.run(&process.environment, &Principal::Operator, CountUnder(entry)).await.unwrap()
     }
 
     /// Rotates to the end.
@@ -459,12 +459,12 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let person = running.person(organization, "jane").await;
     let retiring = async || -> Vec<KeyringEntry> {
         let overview = deployment.start().await.keys.overview().await.unwrap();
-        overview.purposes.into_iter().map(|key| key.term).filter(|term| term.state == KeyState::Retiring).collect()
+        overview.purposes.into_iter().map(|key| key.entry).filter(|entry| entry.state == KeyState::Retiring).collect()
     };
     let before = running.passes(&deployment, &person).await;
     assert_eq!(retiring().await, []);
     deployment.rotate().await;
-    let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
+    let purposes: Vec<_> = retiring().await.iter().map(|entry| entry.purpose).collect();
     assert_eq!(purposes, [KeyPurpose::Lookup, KeyPurpose::Audit, KeyPurpose::Token]);
 
     // A process that has not loaded the new keys accepts tokens of one that has, immediately.
@@ -492,7 +492,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     assert_eq!(new.keys.destroy_replaced(&mut |_| {}).await.unwrap(), []);
     deployment.clock.advance_seconds(KeyringEntry::DRAINED_SECONDS);
     let destroyed = async || -> Vec<KeyPurpose> {
-        new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|term| term.purpose).collect()
+        new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|entry| entry.purpose).collect()
     };
     assert_eq!(destroyed().await, [KeyPurpose::Lookup]);
     deployment.clock.advance_seconds(40 * 24 * 3_600);
@@ -503,7 +503,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
         let refused = process.accounts.authenticate(&token(&before));
         assert!(matches!(refused, Err(Error::Refused(Refusal::Token(TokenRefusal::UnknownKey)))), "{refused:?}");
     }
-    assert_eq!(retiring().await.iter().map(|term| term.purpose).collect::<Vec<_>>(), [KeyPurpose::Audit]);
+    assert_eq!(retiring().await.iter().map(|entry| entry.purpose).collect::<Vec<_>>(), [KeyPurpose::Audit]);
     assert_eq!(deployment.start().await.findings().await, [""; 0]);
 }
 
@@ -551,8 +551,8 @@ async fn lookups_succeed_under_next_key() {
         matches!(process.accounts.create(request).await, Err(Error::Refused(Refusal::AddressTaken)))
     };
     let look_up_keys = async || {
-        let keys = deployment.start().await.keys.overview().await.unwrap().purposes.into_iter().map(|key| key.term);
-        keys.filter(|term| term.purpose == KeyPurpose::Lookup).map(|term| term.id).collect::<Vec<_>>()
+        let keys = deployment.start().await.keys.overview().await.unwrap().purposes.into_iter().map(|key| key.entry);
+        keys.filter(|entry| entry.purpose == KeyPurpose::Lookup).map(|entry| entry.id).collect::<Vec<_>>()
     };
     let [first] = look_up_keys().await[..] else { panic!("there is one") };
 
@@ -588,12 +588,12 @@ async fn lookups_succeed_under_next_key() {
             saved.push(running.save(&who, labels(), &name).await);
         }
         let kept = running.keys.destroy_replaced(&mut |_| {}).await.unwrap();
-        assert!(kept.iter().all(|term| term.purpose != KeyPurpose::Lookup), "requests of its time may be repeated");
+        assert!(kept.iter().all(|entry| entry.purpose != KeyPurpose::Lookup), "requests of its time may be repeated");
         deployment.clock.advance_seconds(24 * 3_600);
         running.operator.maintain(10_000).await;
         let mut rows = 0;
         let destroyed = running.keys.destroy_replaced(&mut |seen| rows = seen).await.unwrap();
-        assert!(destroyed.iter().any(|term| term.purpose == KeyPurpose::Lookup), "{destroyed:?}");
+        assert!(destroyed.iter().any(|entry| entry.purpose == KeyPurpose::Lookup), "{destroyed:?}");
         assert!(rows >= 5, "each credential was looked at: {rows}");
         for process in [&running, &unaware, &deployment.start().await] {
             process.digester.reload_keys().await.unwrap();

@@ -192,7 +192,7 @@ async fn prune(vault: &OpenVault) -> Result<(), Failure> {
 
 impl From<PurposeKeyOverview> for ShownPurposeKey {
     fn from(key: PurposeKeyOverview) -> Self {
-        let PurposeKeyOverview { term: KeyringEntry { purpose, id, state, since }, rows } = key;
+        let PurposeKeyOverview { entry: KeyringEntry { purpose, id, state, since }, rows } = key;
         Self {
             purpose: purpose.as_str(),
             key: id.to_string(),

@@ -52,11 +52,11 @@ impl Operation for ReplaceInstance {
         let (action, affected) = match self.change {
             InstanceChange::RootKey => (AuditAction::RootKeyReplaced, instance),
             InstanceChange::InstanceKey => (AuditAction::InstanceKeyReplaced, instance),
-            InstanceChange::Destroyed(term) if unit.rows().requires(term).await? => {
+            InstanceChange::Destroyed(entry) if unit.rows().requires(entry).await? => {
                 return Ok(ReplacedInstance::InUse);
             }
-            InstanceChange::Destroyed(term) => {
-                let key = format!("{} {}", term.purpose.as_str(), term.id);
+            InstanceChange::Destroyed(entry) => {
+                let key = format!("{} {}", entry.purpose.as_str(), entry.id);
                 let change = AuditChange::new(ChangedField::Key, Some(key), None);
                 (AuditAction::InstanceKeyDestroyed, instance.changing([change]))
             }

@@ -21,7 +21,7 @@ pub trait InstanceRows: Send + Sync {
 
     /// Returns whether a row [requires](Self::count_under) a retiring key. Reads one snapshot, so it misses no row that moves
     /// from one table to another.
-    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool>;
+    fn requires(&self, entry: KeyringEntry) -> Reply<'_, bool>;
 
     /// Returns the number of rows that require a retiring key:
     /// - Instance key: rows that depend on it.
@@ -30,7 +30,7 @@ pub trait InstanceRows: Send + Sync {
     /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
     ///   Other rows with digests of the key are not counted, but [rekeyed](crate::usecase::LookUpMoves) before it is
     ///   destroyed.
-    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64>;
+    fn count_under(&self, entry: KeyringEntry) -> Reply<'_, i64>;
 }
 
 /// Creates instance keys, and the keyring documents that list them.
@@ -40,7 +40,7 @@ pub trait InstanceRewrapper: Send + Sync {
     ///
     /// # Errors
     /// The keyring document cannot be decrypted.
-    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError>;
+    fn entries(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError>;
 
     /// Creates a successor for the instance key of `current` at time `now`, and new keys for lookups, tokens and the audit
     /// log. The keyring of the returned record contains them, and the old ones as retiring keys.

@@ -47,7 +47,7 @@ impl PasetoIssuer {
         let parts = token.strip_prefix(LocalToken::HEADER).and_then(|rest| rest.split_once('.'));
         let (_, footer) = parts.ok_or(TokenRefusal::Malformed)?;
         let purposes = self.keys.purposes();
-        let mut keys = purposes.token.all().map(|term| &term.key);
+        let mut keys = purposes.token.all().map(|entry| &entry.key);
         let key = keys.find(|key| key.encoded_footer == footer).ok_or(TokenRefusal::UnknownKey)?;
         let untrusted = UntrustedToken::<Local, V4>::try_from(token).map_err(|_| TokenRefusal::Malformed)?;
         let footer = Some(key.footer.as_bytes());

@@ -15,14 +15,14 @@ impl InstanceRows for TxRows<'_> {
         then(keys::set_instance(&self.tx, instance), |_| Ok(()))
     }
 
-    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool> {
-        several(async move { Ok(self.tx.one(key_columns::is_needed(&term)).await?) })
+    fn requires(&self, entry: KeyringEntry) -> Reply<'_, bool> {
+        several(async move { Ok(self.tx.one(key_columns::is_needed(&entry)).await?) })
     }
 
-    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64> {
+    fn count_under(&self, entry: KeyringEntry) -> Reply<'_, i64> {
         several(async move {
             let mut rows = 0_i64;
-            for count in key_columns::counts(&term) {
+            for count in key_columns::counts(&entry) {
                 rows = rows.saturating_add(self.tx.one(count).await?);
             }
             Ok(rows)

@@ -53,19 +53,19 @@ impl World<'_> {
         next
     }
 
-    async fn count_under(&self, term: KeyringEntry) -> i64 {
-        self.operate(&Principal::Operator, CountUnder(term)).await.unwrap()
+    async fn count_under(&self, entry: KeyringEntry) -> i64 {
+        self.operate(&Principal::Operator, CountUnder(entry)).await.unwrap()
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> ReplacedInstance {
-        self.destroy_key(term(KeyPurpose::Instance, key, self.now())).await
+        self.destroy_key(entry(KeyPurpose::Instance, key, self.now())).await
     }
 
-    async fn destroy_key(&self, term: KeyringEntry) -> ReplacedInstance {
+    async fn destroy_key(&self, entry: KeyringEntry) -> ReplacedInstance {
         let current = self.store.instance().await.unwrap().unwrap();
-        let keyring = under(current.instance_key, &format!("keyring without {}", term.id));
+        let keyring = under(current.instance_key, &format!("keyring without {}", entry.id));
         let next = InstanceRecord { keyring, ..current.clone() };
-        let (destroyed, change) = (next.clone(), InstanceChange::Destroyed(term));
+        let (destroyed, change) = (next.clone(), InstanceChange::Destroyed(entry));
         let outcome = self.replace_instance(ReplaceInstance { current: current.clone(), next, change }).await;
         let expected = if outcome == ReplacedInstance::Replaced { destroyed } else { current };
         assert_eq!(self.store.instance().await.unwrap().unwrap(), expected);
@@ -125,7 +125,7 @@ pub async fn needed_instance_key_stays(suite: &dyn ContractStore) {
     world.operate(&Principal::Operator, organization).await.unwrap();
     let holder = world.holder(Role::Editor).await;
     let (invitation, _) = world.invited(Role::Viewer).await;
-    let under_old = term(KeyPurpose::Instance, old, world.now());
+    let under_old = entry(KeyPurpose::Instance, old, world.now());
 
     let new = world.replace_instance_key().await;
     // The documents of both organizations, the account with its secrets, and the invitation.
@@ -156,8 +156,8 @@ pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
     world.log_in(&holder).await;
     let (now, before) = (world.now(), world.now().plus_seconds(-KeyringEntry::DRAINED_SECONDS - 3_600));
     let under = async |purpose, id, since| {
-        let term = term(purpose, id, since);
-        (world.count_under(term).await, world.destroy_key(term).await)
+        let entry = entry(purpose, id, since);
+        (world.count_under(entry).await, world.destroy_key(entry).await)
     };
 
     let outcome = under(KeyPurpose::Token, key, now).await;
@@ -171,6 +171,6 @@ pub async fn unused_key_is_destroyed(suite: &dyn ContractStore) {
 }
 
 /// Returns a retiring key.
-const fn term(purpose: KeyPurpose, id: KeyId, since: Timestamp) -> KeyringEntry {
+const fn entry(purpose: KeyPurpose, id: KeyId, since: Timestamp) -> KeyringEntry {
     KeyringEntry { purpose, id, state: KeyState::Retiring, since }
 }

@@ -17,21 +17,21 @@ impl InstanceRows for MemoryRows<'_> {
         done(())
     }
 
-    fn requires(&self, term: KeyringEntry) -> Reply<'_, bool> {
-        let entries = self.trail.iter().filter(|entry| entry.key == term.id).count();
-        done(self.state().count_under(term, entries) > 0)
+    fn requires(&self, key: KeyringEntry) -> Reply<'_, bool> {
+        let entries = self.trail.iter().filter(|entry| entry.key == key.id).count();
+        done(self.state().count_under(key, entries) > 0)
     }
 
-    fn count_under(&self, term: KeyringEntry) -> Reply<'_, i64> {
-        let entries = self.trail.iter().filter(|entry| entry.key == term.id).count();
-        done(self.state().count_under(term, entries))
+    fn count_under(&self, key: KeyringEntry) -> Reply<'_, i64> {
+        let entries = self.trail.iter().filter(|entry| entry.key == key.id).count();
+        done(self.state().count_under(key, entries))
     }
 }
 
 impl State {
     /// Returns how many values still need a key that signed `entries` audit entries.
-    fn count_under(&self, term: KeyringEntry, entries: usize) -> i64 {
-        let KeyringEntry { purpose, id, since, .. } = term;
+    fn count_under(&self, key: KeyringEntry, entries: usize) -> i64 {
+        let KeyringEntry { purpose, id, since, .. } = key;
         let count = match purpose {
             KeyPurpose::Instance => self.entities.values().filter(|row| row.sealed.key() == Some(id)).count(),
             KeyPurpose::Audit => {

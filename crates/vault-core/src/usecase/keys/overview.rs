@@ -42,7 +42,7 @@ pub struct RetiringInstance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurposeKeyOverview {
     /// The key, with the time since which it is active or retiring.
-    pub term: KeyringEntry,
+    pub entry: KeyringEntry,
     /// Number of rows that still require it, according to
     /// [`count_under`](crate::port::InstanceRows::count_under). Only for a retiring key.
     pub rows: i64,
@@ -85,16 +85,16 @@ impl Keys {
     /// # Errors
     /// The store failed, or an organization does not have exactly one active key.
     pub async fn overview(&self) -> Result<KeyOverview, Error> {
-        let (instance, terms) = self.keyring().await?;
+        let (instance, entries) = self.keyring().await?;
         let mut retiring_instance = Vec::new();
-        for term in retiring(&terms) {
-            let rows = self.run(CountUnder(term)).await?;
-            retiring_instance.push(RetiringInstance { key: term.id, retired_at: term.since, rows });
+        for entry in retiring(&entries) {
+            let rows = self.run(CountUnder(entry)).await?;
+            retiring_instance.push(RetiringInstance { key: entry.id, retired_at: entry.since, rows });
         }
         let mut purposes = Vec::new();
-        for term in terms.into_iter().filter(|term| term.purpose != KeyPurpose::Instance) {
-            let rows = if term.state == KeyState::Retiring { self.run(CountUnder(term)).await? } else { 0 };
-            purposes.push(PurposeKeyOverview { term, rows });
+        for entry in entries.into_iter().filter(|entry| entry.purpose != KeyPurpose::Instance) {
+            let rows = if entry.state == KeyState::Retiring { self.run(CountUnder(entry)).await? } else { 0 };
+            purposes.push(PurposeKeyOverview { entry, rows });
         }
         let mut organizations = Vec::new();
         for organization in self.run(ListOrganizations).await? {

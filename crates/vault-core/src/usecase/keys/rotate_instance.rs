@@ -33,9 +33,9 @@ impl Keys {
     /// The store failed, the root key cannot be used, or the keyring cannot be decrypted.
     pub async fn rotate_instance(&self) -> Result<InstanceRotation, Error> {
         for _ in 0..ATTEMPTS {
-            let (current, terms) = self.keyring().await?;
-            if retiring(&terms).next().is_some() {
-                return self.instance_rotation(&terms, false).await;
+            let (current, entries) = self.keyring().await?;
+            if retiring(&entries).next().is_some() {
+                return self.instance_rotation(&entries, false).await;
             }
             let next = match self.instance_rewrapper.next_instance_key(&current, self.environment.now()).await {
                 Ok(next) => next,
@@ -45,17 +45,17 @@ impl Keys {
             };
             let change = InstanceChange::InstanceKey;
             if self.run(ReplaceInstance { current, next, change }).await? == ReplacedInstance::Replaced {
-                return self.instance_rotation(&self.terms().await?, true).await;
+                return self.instance_rotation(&self.entries().await?, true).await;
             }
         }
         Err(StoreError::Unavailable("other processes kept replacing the instance key".into()).into())
     }
 
-    async fn instance_rotation(&self, terms: &[KeyringEntry], is_new: bool) -> Result<InstanceRotation, Error> {
+    async fn instance_rotation(&self, entries: &[KeyringEntry], is_new: bool) -> Result<InstanceRotation, Error> {
         self.operations.ports.digester.reload_keys().await?;
         let mut rows = 0_i64;
-        for term in retiring(terms) {
-            rows = rows.saturating_add(self.run(CountUnder(term)).await?);
+        for entry in retiring(entries) {
+            rows = rows.saturating_add(self.run(CountUnder(entry)).await?);
         }
         let next = Mutex::new(Place::After(None));
         Ok(InstanceRotation { keys: self.clone(), to: self.operations.ports.digester.active_key(), is_new, rows, next })
@@ -76,9 +76,9 @@ impl Keys {
         // Read the time first: everything that was created with a key that was drained by then is visible to the
         // following reads.
         let now = self.environment.now();
-        let is_due = |term: &KeyringEntry| term.purpose != KeyPurpose::Instance && term.is_drained(now);
-        let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
-        if due.iter().any(|term| term.purpose == KeyPurpose::Lookup) {
+        let is_due = |entry: &KeyringEntry| entry.purpose != KeyPurpose::Instance && entry.is_drained(now);
+        let due: Vec<_> = self.entries().await?.into_iter().filter(is_due).collect();
+        if due.iter().any(|entry| entry.purpose == KeyPurpose::Lookup) {
             self.operations.ports.digester.reload_keys().await?;
             let mut moves = self.rekey_lookups();
             while moves.step().await? {
@@ -86,9 +86,9 @@ impl Keys {
             }
         }
         let mut destroyed = Vec::new();
-        for term in due {
-            if self.destroy(term).await? == KeyDestruction::Destroyed {
-                destroyed.push(term);
+        for entry in due {
+            if self.destroy(entry).await? == KeyDestruction::Destroyed {
+                destroyed.push(entry);
             }
         }
         Ok(destroyed)
@@ -99,25 +99,25 @@ impl Keys {
         let missing = || StoreError::Fault("the vault has no instance".into());
         let current = self.store.instance().await?.ok_or_else(missing)?;
         self.operations.ports.digester.load_keys(&[current.instance_key]).await?;
-        let terms = self.instance_rewrapper.terms(&current)?;
-        Ok((current, terms))
+        let entries = self.instance_rewrapper.entries(&current)?;
+        Ok((current, entries))
     }
 
     /// Returns the keys that the keyring lists.
-    async fn terms(&self) -> Result<Vec<KeyringEntry>, Error> {
+    async fn entries(&self) -> Result<Vec<KeyringEntry>, Error> {
         Ok(self.keyring().await?.1)
     }
 
     /// Destroys a key unless a row requires it.
-    async fn destroy(&self, term: KeyringEntry) -> Result<KeyDestruction, Error> {
+    async fn destroy(&self, entry: KeyringEntry) -> Result<KeyDestruction, Error> {
         for _ in 0..ATTEMPTS {
-            let (current, terms) = self.keyring().await?;
-            if !terms.contains(&term) {
+            let (current, entries) = self.keyring().await?;
+            if !entries.contains(&entry) {
                 return Ok(KeyDestruction::NotRetiring);
             }
-            let keyring = self.instance_rewrapper.keyring_without(&current, term.id)?;
+            let keyring = self.instance_rewrapper.keyring_without(&current, entry.id)?;
             let next = InstanceRecord { keyring, ..current.clone() };
-            match self.run(ReplaceInstance { current, next, change: InstanceChange::Destroyed(term) }).await? {
+            match self.run(ReplaceInstance { current, next, change: InstanceChange::Destroyed(entry) }).await? {
                 ReplacedInstance::Replaced => return Ok(KeyDestruction::Destroyed),
                 ReplacedInstance::InUse => return Ok(KeyDestruction::InUse),
                 ReplacedInstance::Changed => {}
@@ -128,9 +128,9 @@ impl Keys {
 }
 
 /// Returns the replaced instance keys, oldest first.
-pub(super) fn retiring(terms: &[KeyringEntry]) -> impl Iterator<Item = KeyringEntry> {
-    let of_instance = |term: &&KeyringEntry| (term.purpose, term.state) == (KeyPurpose::Instance, KeyState::Retiring);
-    terms.iter().filter(of_instance).copied()
+pub(super) fn retiring(entries: &[KeyringEntry]) -> impl Iterator<Item = KeyringEntry> {
+    let of_instance = |entry: &&KeyringEntry| (entry.purpose, entry.state) == (KeyPurpose::Instance, KeyState::Retiring);
+    entries.iter().filter(of_instance).copied()
 }
 
 impl InstanceRotation {
@@ -172,7 +172,7 @@ impl InstanceRotation {
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         // Nothing is sealed with these keys any more.
-        let terms = self.keys.terms().await?;
+        let entries = self.keys.entries().await?;
         let (mut after, mut damaged) = (None, Vec::new());
         loop {
             let mut step = self.keys.reseal(after).await?;
@@ -189,11 +189,11 @@ impl InstanceRotation {
         let rows = i64::try_from(damaged.len()).unwrap_or(i64::MAX);
         damaged.into_iter().for_each(|key| self.keys.environment.emit(key.damaged()));
         let mut end = RotationEnd { destroyed: Vec::new(), kept: Vec::new() };
-        for term in retiring(&terms) {
-            let destruction = if rows > 0 { KeyDestruction::InUse } else { self.keys.destroy(term).await? };
+        for entry in retiring(&entries) {
+            let destruction = if rows > 0 { KeyDestruction::InUse } else { self.keys.destroy(entry).await? };
             match destruction {
-                KeyDestruction::Destroyed => end.destroyed.push(term.id),
-                KeyDestruction::InUse => end.kept.push((term.id, rows.max(self.keys.run(CountUnder(term)).await?))),
+                KeyDestruction::Destroyed => end.destroyed.push(entry.id),
+                KeyDestruction::InUse => end.kept.push((entry.id, rows.max(self.keys.run(CountUnder(entry)).await?))),
                 // Another process destroyed the key.
                 KeyDestruction::NotRetiring => {}
             }

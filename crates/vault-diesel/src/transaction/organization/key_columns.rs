@@ -73,25 +73,25 @@ fn needing<'a, ST>(
 }
 
 /// Appends the rows that need a key of the instance.
-fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], term: &'a KeyringEntry) -> Parts<'a, ST> {
+fn from<'a, ST>(statement: Parts<'a, ST>, columns: &'static [KeyColumn], entry: &'a KeyringEntry) -> Parts<'a, ST> {
     let table = columns.first().map_or("", |column| column.table);
-    needing(statement.text(" FROM ").name(table).text(" WHERE "), columns, &term.id, term.since)
+    needing(statement.text(" FROM ").name(table).text(" WHERE "), columns, &entry.id, entry.since)
 }
 
 /// The tables with rows that may need a key.
-fn tables_of(term: &KeyringEntry) -> impl Iterator<Item = &'static [KeyColumn]> {
-    tables().filter(|columns| columns.iter().all(|column| column.purpose == term.purpose))
+fn tables_of(entry: &KeyringEntry) -> impl Iterator<Item = &'static [KeyColumn]> {
+    tables().filter(|columns| columns.iter().all(|column| column.purpose == entry.purpose))
 }
 
 /// Counts the rows that need a key, one statement for each table.
-pub(crate) fn counts(term: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigInt>> {
-    tables_of(term).map(|columns| from(Parts::new("SELECT count(*)"), columns, term))
+pub(crate) fn counts(entry: &KeyringEntry) -> impl Iterator<Item = Parts<'_, BigInt>> {
+    tables_of(entry).map(|columns| from(Parts::new("SELECT count(*)"), columns, entry))
 }
 
 /// Returns whether rows need a key. One statement: two could miss what a transaction moves from the table of the second to that
 /// of the first.
-pub(crate) fn is_needed(term: &KeyringEntry) -> Parts<'_, Bool> {
-    Parts::new("SELECT ").each(tables_of(term), " OR ", |statement, columns| {
-        from(statement.text("EXISTS (SELECT 1"), columns, term).text(")")
+pub(crate) fn is_needed(entry: &KeyringEntry) -> Parts<'_, Bool> {
+    Parts::new("SELECT ").each(tables_of(entry), " OR ", |statement, columns| {
+        from(statement.text("EXISTS (SELECT 1"), columns, entry).text(")")
     })
 }
