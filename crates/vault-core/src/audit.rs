@@ -522,5 +522,5 @@ pub struct SealedAuditRecord {
     /// Key of the MAC.
     pub key: KeyId,
     /// MAC of the entry.
-    pub code: Digest,
+    pub mac: Digest,
 }

@@ -43,17 +43,17 @@ pub async fn decode(
 }
 
 /// Encodes a cursor: the key of its MAC, the MAC and the position.
-fn write(code: &RowMac, position: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode([code.key.as_bytes().as_slice(), code.code.as_bytes(), position].concat())
+fn write(mac: &RowMac, position: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode([mac.key.as_bytes().as_slice(), mac.mac.as_bytes(), position].concat())
 }
 
 /// Decodes the MAC and the position of a cursor.
 fn read(text: &str) -> Result<(RowMac, Vec<u8>), Error> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
     let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
-    let (code, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
-    let code = RowMac { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
-    Ok((code, position.to_vec()))
+    let (mac, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
+    let mac = RowMac { key: KeyId::from_bytes(*key), mac: Digest::from_bytes(*mac) };
+    Ok((mac, position.to_vec()))
 }
 
 /// Ensures that a cursor `is_genuine`, also if another process signed it with a new key. Anyone can send any text as a
@@ -152,8 +152,8 @@ pub(crate) fn encode_filtered(
     filter: &impl Serialize,
     position: &[u8],
 ) -> String {
-    let code = with_parts(list, scope, filter, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
-    write(&code, position)
+    let mac = with_parts(list, scope, filter, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
+    write(&mac, position)
 }
 
 /// Returns the position in a cursor of [`encode_position`].
@@ -180,8 +180,8 @@ pub(crate) async fn decode_filtered(
     filter: &(impl Serialize + Sync),
     text: &str,
 ) -> Result<Vec<u8>, Error> {
-    let (code, position) = read(text)?;
-    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
+    let (mac, position) = read(text)?;
+    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &mac);
     ensure_genuine(digester, || with_parts(list, scope, filter, &position, is_signed)).await?;
     Ok(position)
 }

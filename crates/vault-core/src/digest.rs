@@ -138,7 +138,7 @@ pub struct RowMac {
     /// Instance key of the MAC.
     pub key: KeyId,
     /// Value of the MAC.
-    pub code: Digest,
+    pub mac: Digest,
 }
 
 impl PartialEq for Digest {

@@ -263,8 +263,9 @@ impl KeyringDocument {
             let active = |entry: &&KeyringEntry| entry.purpose == purpose && entry.state == KeyState::Active;
             self.entries.iter().filter(active).count() == 1
         });
-        let no_key_twice =
-            (1..).zip(&self.entries).all(|(after, entry)| self.entries.iter().skip(after).all(|other| other.id != entry.id));
+        let no_key_twice = (1..)
+            .zip(&self.entries)
+            .all(|(after, entry)| self.entries.iter().skip(after).all(|other| other.id != entry.id));
         let before = usize::try_from(self.number.saturating_sub(1)).unwrap_or(usize::MAX);
         let all_earlier = self.number >= 1 && self.earlier.len() == before.min(EARLIER);
         one_active && no_key_twice && all_earlier && self.entries.len() <= MAX_ENTRIES

@@ -178,7 +178,7 @@ fn entry_is_stored_as_it_was_recorded() {
         rows: Some("credential 7".to_owned()),
         changes: Some(r#"[{"field":"labels"}]"#.to_owned()),
         key: FakeAuditSealer::KEY.to_string(),
-        code: sealed.code.as_bytes().to_vec(),
+        mac: sealed.mac.as_bytes().to_vec(),
         checkpoint: None,
     };
     assert_eq!(entry, expected);
@@ -215,7 +215,7 @@ fn entry_mac_covers_every_column() {
         ("request", |entry| entry.request = Some(uuid(99).to_string())),
         ("rows", |entry| entry.rows = Some("account gone".to_owned())),
         ("key", |entry| entry.key = uuid(99).to_string()),
-        ("code", |entry| entry.code[0] ^= 1),
+        ("code", |entry| entry.mac[0] ^= 1),
     ];
     for record in [bare(), full()] {
         let entry = FakeAuditSealer.seal(record).to_entry();
@@ -375,5 +375,5 @@ fn changes_are_read_as_they_were_written() {
 }
 
 fn sealed(record: AuditRecord) -> SealedAuditRecord {
-    SealedAuditRecord { record, key: KeyId::from_uuid(uuid(1)), code: Digest::from_bytes([1; 32]) }
+    SealedAuditRecord { record, key: KeyId::from_uuid(uuid(1)), mac: Digest::from_bytes([1; 32]) }
 }

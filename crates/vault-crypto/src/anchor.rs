@@ -142,7 +142,7 @@ impl AnchorFile {
             file => file?,
         };
         file.by_ref().take(LENGTH as u64 + 1).read_to_end(&mut bytes)?;
-        let (body, code) = bytes.split_last_chunk::<32>().ok_or(AnchorErrorKind::Malformed)?;
+        let (body, mac) = bytes.split_last_chunk::<32>().ok_or(AnchorErrorKind::Malformed)?;
         let rest = body.strip_prefix(&HEAD).ok_or(AnchorErrorKind::Malformed)?;
         let (instance, rest) = rest.split_first_chunk::<16>().ok_or(AnchorErrorKind::Malformed)?;
         let (epoch, rest) = rest.split_first_chunk::<8>().ok_or(AnchorErrorKind::Malformed)?;
@@ -157,9 +157,9 @@ impl AnchorFile {
             return Err(AnchorErrorKind::OtherInstance(instance));
         }
         // The anchor does not name the key, so try all of them.
-        let code = Digest::from_bytes(*code);
+        let mac = Digest::from_bytes(*mac);
         let purposes = self.anchors.keys.purposes();
-        if !purposes.audit.all().any(|entry| Digest::from_bytes(entry.key.anchor.code([body])) == code) {
+        if !purposes.audit.all().any(|entry| Digest::from_bytes(entry.key.anchor.mac([body])) == mac) {
             return Err(match keyring.number > self.anchors.keyring().number {
                 true => AnchorErrorKind::NewerKeyring { keyring: keyring.number, checkpoint: checkpoint.number },
                 false => AnchorErrorKind::Changed,
@@ -177,8 +177,8 @@ impl AnchorFile {
         bytes.extend_from_slice(anchor.checkpoint.hash.as_bytes());
         bytes.extend_from_slice(&anchor.keyring.number.to_be_bytes());
         bytes.extend_from_slice(anchor.keyring.hash.as_bytes());
-        let code = self.anchors.keys.purposes().audit.active().key.anchor.code([bytes.as_slice()]);
-        bytes.extend_from_slice(&code);
+        let mac = self.anchors.keys.purposes().audit.active().key.anchor.mac([bytes.as_slice()]);
+        bytes.extend_from_slice(&mac);
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),

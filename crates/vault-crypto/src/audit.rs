@@ -26,7 +26,7 @@ impl HmacAuditSealer {
 
     /// Returns whether the MAC of the record verifies. The comparison takes constant time.
     pub fn verify(&self, sealed: &SealedAuditRecord) -> bool {
-        self.is_code(sealed.key, &sealed.record.to_authenticated_bytes(), sealed.code)
+        self.is_mac(sealed.key, &sealed.record.to_authenticated_bytes(), sealed.mac)
     }
 }
 
@@ -34,17 +34,17 @@ impl AuditSealer for HmacAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         let purposes = self.keys.purposes();
         let entry = purposes.audit.settled_at(record.at);
-        SealedAuditRecord { code: code(&entry.key.record, &record.to_authenticated_bytes()), key: entry.id(), record }
+        SealedAuditRecord { mac: mac(&entry.key.record, &record.to_authenticated_bytes()), key: entry.id(), record }
     }
 
-    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
+    fn mac(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
         let purposes = self.keys.purposes();
         let entry = purposes.audit.settled_at(now);
-        (entry.id(), code(&entry.key.record, bytes))
+        (entry.id(), mac(&entry.key.record, bytes))
     }
 
-    fn is_code(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
-        self.keys.purposes().audit.find(key).is_some_and(|keys| code(&keys.record, bytes) == claimed)
+    fn is_mac(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
+        self.keys.purposes().audit.find(key).is_some_and(|keys| mac(&keys.record, bytes) == claimed)
     }
 
     fn hash_checkpoint(&self, content: &[u8]) -> Digest {
@@ -55,7 +55,7 @@ impl AuditSealer for HmacAuditSealer {
         let purposes = self.keys.purposes();
         let entry = purposes.audit.settled_at(checkpoint.at);
         SealedCheckpoint {
-            code: code(&entry.key.checkpoint, &checkpoint.to_authenticated_bytes()),
+            mac: mac(&entry.key.checkpoint, &checkpoint.to_authenticated_bytes()),
             key: entry.id(),
             checkpoint,
         }
@@ -63,12 +63,12 @@ impl AuditSealer for HmacAuditSealer {
 
     fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool {
         let bytes = sealed.checkpoint.to_authenticated_bytes();
-        self.keys.purposes().audit.find(sealed.key).is_some_and(|keys| code(&keys.checkpoint, &bytes) == sealed.code)
+        self.keys.purposes().audit.find(sealed.key).is_some_and(|keys| mac(&keys.checkpoint, &bytes) == sealed.mac)
     }
 }
 
-fn code(key: &MacKey, bytes: &[u8]) -> Digest {
-    Digest::from_bytes(key.code([bytes]))
+fn mac(key: &MacKey, bytes: &[u8]) -> Digest {
+    Digest::from_bytes(key.mac([bytes]))
 }
 
 #[cfg(test)]

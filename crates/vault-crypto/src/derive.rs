@@ -68,7 +68,7 @@ impl Label {
         // The input of the derivation.
         let (mut extracted, _) = Hkdf::<Sha256>::extract(None, parent.expose());
         let expander = MacKey::new(&SymmetricKey::take(&mut extracted.0));
-        let mut expanded = expander.code([Self::PREFIX, first.as_bytes(), second.as_bytes(), &[1]]);
+        let mut expanded = expander.mac([Self::PREFIX, first.as_bytes(), second.as_bytes(), &[1]]);
         SymmetricKey::take(&mut expanded)
     }
 

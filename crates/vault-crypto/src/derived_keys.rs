@@ -49,8 +49,8 @@ impl LookUpKeys {
             DigestPurpose::Network => &self.network,
             DigestPurpose::IdempotentBody => &self.idempotent_body,
             DigestPurpose::Label => &self.label,
-            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).code_of_parts(parts)),
+            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).mac_of_parts(parts)),
         };
-        Digest::from_bytes(key.code_of_parts(parts))
+        Digest::from_bytes(key.mac_of_parts(parts))
     }
 }

@@ -34,8 +34,8 @@ impl KeyedDigester for HmacDigester {
         if !purpose.is_keyed() {
             return plain(purpose, parts);
         }
-        if let Some(key) = self.keys.active().code(purpose) {
-            return Digest::from_bytes(key.code_of_parts(parts));
+        if let Some(key) = self.keys.active().mac_key(purpose) {
+            return Digest::from_bytes(key.mac_of_parts(parts));
         }
         let lookup = &self.keys.purposes().lookup;
         // With a single key the clock is not needed.
@@ -44,7 +44,7 @@ impl KeyedDigester for HmacDigester {
     }
 
     fn lookup(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookupDigests {
-        if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
+        if !purpose.is_keyed() || self.keys.active().mac_key(purpose).is_some() {
             return self.digest(purpose, parts).into();
         }
         let lookup = &self.keys.purposes().lookup;
@@ -57,7 +57,7 @@ impl KeyedDigester for HmacDigester {
     }
 
     fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
-        if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
+        if !purpose.is_keyed() || self.keys.active().mac_key(purpose).is_some() {
             return self.digest(purpose, parts) == *digest;
         }
         self.keys.purposes().lookup.all().any(|entry| entry.key.digest(purpose, parts) == *digest)
@@ -69,16 +69,16 @@ impl KeyedDigester for HmacDigester {
 
     fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
         let active = self.keys.active();
-        let code = match active.code(purpose) {
-            Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
+        let mac = match active.mac_key(purpose) {
+            Some(key) => Digest::from_bytes(key.mac_of_parts(parts)),
             None => self.digest(purpose, parts),
         };
-        RowMac { key: active.id(), code }
+        RowMac { key: active.id(), mac }
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
-        let Some(keys) = self.keys.find(code.key) else { return false };
-        keys.code(purpose).is_some_and(|key| Digest::from_bytes(key.code_of_parts(parts)) == code.code)
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], claimed: &RowMac) -> bool {
+        let Some(keys) = self.keys.find(claimed.key) else { return false };
+        keys.mac_key(purpose).is_some_and(|key| Digest::from_bytes(key.mac_of_parts(parts)) == claimed.mac)
     }
 
     async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError> {

@@ -104,7 +104,7 @@ impl InstanceKeys {
     }
 
     /// Returns the MAC key of this purpose, or `None` if it is not derived from the instance key.
-    pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
+    pub(crate) fn mac_key(&self, purpose: DigestPurpose) -> Option<&MacKey> {
         match purpose {
             DigestPurpose::Cursor => Some(&self.cursor),
             _ => None,

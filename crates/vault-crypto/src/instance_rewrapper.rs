@@ -47,7 +47,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         let (wrapped, before) = self.keys.replace_under_root(current, id, &key)?;
         let made = new_secrets(&*self.entropy).map_err(no_entropy)?;
         let entries = KeyPurpose::OTHERS.into_iter().zip(made.keys().copied()).chain([(KeyPurpose::Instance, id)]);
-        let document = document.content.with_entries(document.hash, &entries.collect::<Vec<_>>(), now).map_err(fault)?;
+        let document =
+            document.content.with_entries(document.hash, &entries.collect::<Vec<_>>(), now).map_err(fault)?;
         secrets.extend(made);
         secrets.insert(current.instance_key, before);
         let to = InstanceKeys::derive(id, &key);

@@ -13,14 +13,14 @@ impl MacKey {
     pub(crate) fn new(key: &SymmetricKey) -> Self {
         // RFC 2104: a key shorter than a block is padded with zeros, so this cannot fail.
         let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
-        block[..SymmetricKey::LENGTH].copy_from_slice(key.expose()); // the code's key
+        block[..SymmetricKey::LENGTH].copy_from_slice(key.expose()); // the key
         let mac = Self(Hmac::new(&block));
         block.as_mut_slice().zeroize();
         mac
     }
 
     /// Returns the MAC of the concatenated parts.
-    pub(crate) fn code<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    pub(crate) fn mac<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
         let mut mac = self.0.clone();
         for part in parts {
             mac.update(part);
@@ -29,7 +29,7 @@ impl MacKey {
     }
 
     /// Returns the MAC of the parts, each prefixed with its length as 8 bytes, big-endian.
-    pub(crate) fn code_of_parts(&self, parts: &[&[u8]]) -> [u8; 32] {
+    pub(crate) fn mac_of_parts(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = self.0.clone();
         for part in parts {
             mac.update(&(part.len() as u64).to_be_bytes());

@@ -102,7 +102,7 @@ impl OrganizationKeyring {
         let context = Context::fingerprint_key(self.instance(), organization, key.id);
         let derive = |unwrapped: &SymmetricKey| Label::Fingerprint.mac_key(unwrapped);
         let unwrapped = self.unwrap(&self.fingerprint, organization, &context, key, derive)?;
-        Ok(unwrapped.code([data]))
+        Ok(unwrapped.mac([data]))
     }
 
     fn unwrap<K>(

@@ -208,8 +208,8 @@ async fn macs_are_pinned() {
         assert_eq!(keyring.digester(Arc::new(NOW)).digest(purpose, &[b"one", b"two"]), vectors.digest(&name), "{name}");
     }
     let sealed = keyring.audit_sealer().seal(record());
-    assert_eq!((sealed.key, sealed.code), (vectors.key("audit-code.key"), vectors.digest("audit-code")));
-    assert_eq!(keyring.audit_sealer().seal(noted()).code, vectors.digest("audit-code-of-a-note"));
+    assert_eq!((sealed.key, sealed.mac), (vectors.key("audit-code.key"), vectors.digest("audit-code")));
+    assert_eq!(keyring.audit_sealer().seal(noted()).mac, vectors.digest("audit-code-of-a-note"));
     let data = SecretBytes::from(DATA.to_vec());
     let fingerprint = crypto.sealer.fingerprint(context().organization, &keys, &data);
     assert_eq!(fingerprint.unwrap().to_string(), vectors.text("fingerprint"));
@@ -281,8 +281,8 @@ async fn write() {
     }
     let sealed = keyring.audit_sealer().seal(record());
     vectors.put("audit-code.key", sealed.key.as_bytes());
-    vectors.put("audit-code", sealed.code.as_bytes());
-    vectors.put("audit-code-of-a-note", keyring.audit_sealer().seal(noted()).code.as_bytes());
+    vectors.put("audit-code", sealed.mac.as_bytes());
+    vectors.put("audit-code-of-a-note", keyring.audit_sealer().seal(noted()).mac.as_bytes());
 
     let crypto = keyring.credentials();
     let keys = crypto.sealer.new_keys(context().organization, NOW).unwrap();

@@ -100,7 +100,9 @@ impl PurposeKeys {
             audit: unwrapped(sealed, KeyPurpose::Audit, known.map(|known| &known.audit), |key| {
                 Some(AuditKeys::derive(key))
             })?,
-            token: unwrapped(sealed, KeyPurpose::Token, known.map(|known| &known.token), |key| TokenKey::new(key).ok())?,
+            token: unwrapped(sealed, KeyPurpose::Token, known.map(|known| &known.token), |key| {
+                TokenKey::new(key).ok()
+            })?,
         })
     }
 
@@ -132,7 +134,9 @@ impl From<Given<'_>> for PurposeKeys {
         Self {
             lookup: unwrapped(given.lookup, |_, key| LookUpKeys::derive(key)),
             audit: unwrapped(given.audit, |_, key| AuditKeys::derive(key)),
-            token: unwrapped(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
+            token: unwrapped(given.token, |_, key| {
+                TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))
+            }),
         }
     }
 }

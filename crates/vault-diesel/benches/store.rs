@@ -11,7 +11,7 @@ mod world;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vault_core::credential::{ListFilter, CredentialQuery};
+use vault_core::credential::{CredentialQuery, ListFilter};
 use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};

@@ -193,7 +193,7 @@ impl<'a> NewClaim<'a> {
 }
 
 impl<'a> NewEntry<'a> {
-    pub(crate) fn of(SealedAuditRecord { record, key, code }: &'a SealedAuditRecord) -> Self {
+    pub(crate) fn of(SealedAuditRecord { record, key, mac }: &'a SealedAuditRecord) -> Self {
         let note = record.note.as_ref();
         Self {
             id: record.id.stored(),
@@ -206,7 +206,7 @@ impl<'a> NewEntry<'a> {
             subject: record.subject.text(),
             count: record.count,
             key_id: key.stored(),
-            code: code.as_bytes().as_slice(),
+            code: mac.as_bytes().as_slice(),
             integration_id: record.actor.integration().map(|id| id.stored()),
             namespace: note.map(|note| note.namespace.as_str()),
             purpose: note.and_then(|note| note.purpose.as_ref()).map(|said| said.as_str()),

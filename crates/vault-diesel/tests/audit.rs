@@ -169,7 +169,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store>(store: Arc<S>) {
     }
     assert_eq!(verify().await, (3, 5, 9));
 
-    let position = |checkpoint| DeliveryPosition { checkpoint, key: Uuid::from_u128(7).to_string(), code: vec![7; 32] };
+    let position = |checkpoint| DeliveryPosition { checkpoint, key: Uuid::from_u128(7).to_string(), mac: vec![7; 32] };
     let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
         let first = position(0);

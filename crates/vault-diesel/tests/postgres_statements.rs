@@ -14,8 +14,10 @@ use support::plans;
 use support::postgres::{patient_store, query};
 use support::world::World;
 use vault_core::activation::ListActivations;
-use vault_core::credential::{ListFilter, CredentialQuery, CredentialType, HealthState, Labels, ListPosition, ListVersions, SaveCredential, ShowCredential,
-    VersionLimits,};
+use vault_core::credential::{
+    CredentialQuery, CredentialType, HealthState, Labels, ListFilter, ListPosition, ListVersions, SaveCredential,
+    ShowCredential, VersionLimits,
+};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::json::{Member, Node};

@@ -135,7 +135,7 @@ async fn entry_removed_before_its_checkpoint_is_reported() {
     assert_eq!(other.operator().seal_audit(MILLIS).await.unwrap().entries, 1);
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
         let newest = checkpoints.values_mut().next_back().unwrap();
-        newest.code = Digest::from_bytes([7; 32]);
+        newest.mac = Digest::from_bytes([7; 32]);
     });
     setting.seal().await;
     assert_eq!(reported().len(), 2);
@@ -438,7 +438,7 @@ async fn changed_delivery_position_is_reported_and_redelivered() {
     let acts: [(&str, Act); 4] = [
         ("ahead", |position, _| position.checkpoint = 1_000_000),
         ("not delivered yet", |position, _| position.checkpoint = 4),
-        ("without a code", |position, _| position.code.clear()),
+        ("without a code", |position, _| position.mac.clear()),
         ("of an unknown key", |position, _| position.key = "key".to_owned()),
     ];
     for (what, act) in acts {

@@ -41,7 +41,7 @@ impl InstanceRewrapper for NoInstanceKeys {
         none()
     }
 
-    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
+    fn entries(&self, current: &InstanceRecord) -> Result<Vec<KeyringEntry>, SealError> {
         let (purpose, state) = (KeyPurpose::Instance, KeyState::Retiring);
         let (first, since) = (FakeDigester::default().active_key(), current.created_at);
         let retiring = KeyringEntry { purpose, id: first, state, since };

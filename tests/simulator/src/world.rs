@@ -6,8 +6,10 @@ use uuid::Uuid;
 use vault_core::Error;
 use vault_core::activation::VendRule;
 use vault_core::audit::Origin;
-use vault_core::credential::{ListFilter, ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, DeleteCredential, Labels,
-    ListCredentials, Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,};
+use vault_core::credential::{
+    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, DeleteCredential, Labels,
+    ListCredentials, ListFilter, Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
+};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, OrganizationId, VersionId};
 use vault_core::json::{Member, Node};

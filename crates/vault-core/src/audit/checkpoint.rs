@@ -13,7 +13,7 @@ pub struct UnsealedEntry {
     /// Value of its ID column.
     pub id: String,
     /// Value of its MAC column.
-    pub code: Vec<u8>,
+    pub mac: Vec<u8>,
 }
 
 /// Content that a checkpoint's hash covers.
@@ -38,10 +38,10 @@ impl CheckpointContent<'_> {
         bytes.extend_from_slice(&self.number.to_be_bytes());
         bytes.extend_from_slice(&self.at.as_millis().to_be_bytes());
         bytes.extend_from_slice(&length(self.entries.len()));
-        for (id, code) in self.entries {
+        for (id, mac) in self.entries {
             bytes.extend_from_slice(id.as_bytes());
-            bytes.extend_from_slice(&length(code.len()));
-            bytes.extend_from_slice(code);
+            bytes.extend_from_slice(&length(mac.len()));
+            bytes.extend_from_slice(mac);
         }
         bytes
     }
@@ -94,7 +94,7 @@ pub struct SealedCheckpoint {
     /// Key of the MAC.
     pub key: KeyId,
     /// MAC of the row.
-    pub code: Digest,
+    pub mac: Digest,
 }
 
 /// A stored checkpoint.

@@ -20,20 +20,20 @@ pub struct DeliveryPosition {
     /// Key of the MAC.
     pub key: String,
     /// MAC of the number.
-    pub code: Vec<u8>,
+    pub mac: Vec<u8>,
 }
 
 impl DeliveryPosition {
     /// Creates the position after the checkpoint with this number, recorded at `now`.
     pub fn seal(checkpoint: i64, now: Timestamp, sealer: &dyn AuditSealer) -> Self {
-        let (key, code) = sealer.code(&covered(checkpoint), now);
-        Self { checkpoint, key: key.to_string(), code: code.as_bytes().to_vec() }
+        let (key, mac) = sealer.mac(&covered(checkpoint), now);
+        Self { checkpoint, key: key.to_string(), mac: mac.as_bytes().to_vec() }
     }
 
     /// Returns whether the MAC verifies.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
-        let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
-        sealer.is_code(key, &covered(self.checkpoint), Digest::from_bytes(code))
+        let (Ok(key), Ok(mac)) = (self.key.parse::<KeyId>(), self.mac.as_slice().try_into()) else { return false };
+        sealer.is_mac(key, &covered(self.checkpoint), Digest::from_bytes(mac))
     }
 }
 

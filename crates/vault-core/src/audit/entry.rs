@@ -51,7 +51,7 @@ pub struct AuditEntry {
     /// Key of the MAC.
     pub key: String,
     /// MAC of the entry.
-    pub code: Vec<u8>,
+    pub mac: Vec<u8>,
     /// Number of the checkpoint that contains it, as stored.
     pub checkpoint: Option<i64>,
 }
@@ -137,8 +137,8 @@ impl AuditEntry {
 
     /// Returns whether its MAC would verify with the ID `id`.
     pub fn mac_matches_id(&self, id: AuditId, sealer: &dyn AuditSealer) -> bool {
-        let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
-        self.to_authenticated_bytes(id).is_some_and(|bytes| sealer.is_code(key, &bytes, Digest::from_bytes(code)))
+        let (Ok(key), Ok(mac)) = (self.key.parse::<KeyId>(), self.mac.as_slice().try_into()) else { return false };
+        self.to_authenticated_bytes(id).is_some_and(|bytes| sealer.is_mac(key, &bytes, Digest::from_bytes(mac)))
     }
 
     /// Returns the encoding that its MAC covers, with the ID `id`. Returns `None` if a column has an invalid value.
@@ -255,7 +255,7 @@ impl Covered<'_> {
 impl SealedAuditRecord {
     /// Returns the entry as it is stored, without a checkpoint.
     pub fn to_entry(&self) -> AuditEntry {
-        let Self { record, key, code } = self;
+        let Self { record, key, mac } = self;
         let note = record.note.as_ref();
         AuditEntry {
             id: record.id.to_string(),
@@ -276,7 +276,7 @@ impl SealedAuditRecord {
             rows: record.rows_text(),
             changes: record.changes_text(),
             key: key.to_string(),
-            code: code.as_bytes().to_vec(),
+            mac: mac.as_bytes().to_vec(),
             checkpoint: None,
         }
     }

@@ -13,10 +13,10 @@ pub trait AuditSealer: Send + Sync {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
 
     /// Returns the MAC of these bytes at `now`, and its key.
-    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest);
+    fn mac(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest);
 
-    /// Returns whether `code` is the MAC of these bytes under `key`.
-    fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool;
+    /// Returns whether `mac` is the MAC of these bytes under `key`.
+    fn is_mac(&self, key: KeyId, bytes: &[u8], mac: Digest) -> bool;
 
     /// Returns the hash of a checkpoint with this [content](crate::audit::CheckpointContent::to_bytes).
     fn hash_checkpoint(&self, content: &[u8]) -> Digest;

@@ -118,7 +118,7 @@ pub struct EventDelivery {
     /// Time of the event.
     pub at: Timestamp,
     /// MAC of all fields above. If it does not verify, nothing is sent.
-    pub code: Digest,
+    pub mac: Digest,
     /// State of the delivery.
     pub state: DeliveryState,
     /// Time since which it is pending. A day later, it is given up.
@@ -137,13 +137,13 @@ impl EventDelivery {
     /// Signs the fields and returns the delivery with its MAC.
     #[must_use]
     pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
-        let code = self.with_parts(|parts| digester.digest(DigestPurpose::EventDelivery, parts));
-        Self { code, ..self }
+        let mac = self.with_parts(|parts| digester.digest(DigestPurpose::EventDelivery, parts));
+        Self { mac, ..self }
     }
 
     /// Returns whether the row's MAC verifies.
     pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
-        self.with_parts(|parts| digester.fits(DigestPurpose::EventDelivery, parts, &self.code))
+        self.with_parts(|parts| digester.fits(DigestPurpose::EventDelivery, parts, &self.mac))
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {

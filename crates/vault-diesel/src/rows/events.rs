@@ -124,7 +124,7 @@ impl EventRows for TxRows<'_> {
             event_position::checkpoint.eq(to.checkpoint),
             event_position::scanned.eq(to.scanned.as_millis()),
             event_position::newest.eq(to.newest),
-            event_position::code.eq(to.code.as_bytes().as_slice()),
+            event_position::code.eq(to.mac.as_bytes().as_slice()),
         );
         then(self.tx.execute(diesel::update(row).set(position)), changed_one)
     }
@@ -147,7 +147,7 @@ async fn take(tx: &Tx<'_>, lease: &EventLease) -> Result<Option<EventPosition>, 
             event_position::checkpoint.eq(first.checkpoint),
             event_position::scanned.eq(first.scanned.as_millis()),
             event_position::newest.eq(first.newest),
-            event_position::code.eq(first.code.as_bytes().as_slice()),
+            event_position::code.eq(first.mac.as_bytes().as_slice()),
         ))
         .on_conflict_do_nothing();
     tx.execute(new).await?;
@@ -159,9 +159,9 @@ async fn take(tx: &Tx<'_>, lease: &EventLease) -> Result<Option<EventPosition>, 
     let row = event_position::table.filter(event_position::singleton.eq(SINGLETON));
     let position = (event_position::checkpoint, event_position::scanned, event_position::newest, event_position::code);
     let (checkpoint, scanned, newest, code): (i64, i64, i64, Column<Digest>) = tx.one(row.select(position)).await?;
-    // A code that has not 32 bytes verifies nothing, like any other damaged one.
-    let code = code.decode("event_position", &checkpoint, "code").unwrap_or(Digest::from_bytes([0; 32]));
-    Ok(Some(EventPosition { checkpoint, scanned: Timestamp::from_millis(scanned), newest, code }))
+    // A MAC that has not 32 bytes verifies nothing, like any other damaged one.
+    let mac = code.decode("event_position", &checkpoint, "code").unwrap_or(Digest::from_bytes([0; 32]));
+    Ok(Some(EventPosition { checkpoint, scanned: Timestamp::from_millis(scanned), newest, mac }))
 }
 
 async fn expiring(tx: &Tx<'_>, query: FindExpiring) -> Result<Vec<Expiring>, Failure> {

@@ -7,8 +7,10 @@ use vault_core::Error;
 use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, CreateAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::credential::{ListFilter, ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, Metadata,
-    NewData, OpenedCredential, SaveCredential, VersionLimits,};
+use vault_core::credential::{
+    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, ListFilter,
+    Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
+};
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, OrganizationId, SecretsId, SessionId, VersionId};
@@ -253,7 +255,7 @@ impl World {
             rows: Vec::new(),
             changes: Vec::new(),
         };
-        SealedAuditRecord { record, key: FakeAuditSealer::KEY, code: Digest::from_bytes([4; 32]) }
+        SealedAuditRecord { record, key: FakeAuditSealer::KEY, mac: Digest::from_bytes([4; 32]) }
     }
 
     /// Returns the operation that saves another credential.

@@ -158,7 +158,7 @@ pub async fn parallel_checkpoints_form_one_chain(suite: &dyn ContractStore) {
             previous: pair[0].hash,
             number: pair[1].number,
             at: pair[1].at,
-            entries: &[(entry.record.id, entry.code.as_bytes())],
+            entries: &[(entry.record.id, entry.mac.as_bytes())],
         };
         assert_eq!(
             FakeAuditSealer.hash_checkpoint(&content.to_bytes()),
@@ -172,7 +172,7 @@ pub async fn parallel_checkpoints_form_one_chain(suite: &dyn ContractStore) {
 async fn checkpoint_of(world: &World<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
     let (at, newest) = (world.now(), world.checkpoints(ReadCheckpoints::Newest).await.pop());
     let newest = newest.map_or(CheckpointRef::NONE, |stored| stored.sealed.unwrap().checkpoint.mark());
-    let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.code.as_bytes().as_slice())).collect();
+    let coded: Vec<_> = entries.iter().map(|entry| (entry.record.id, entry.mac.as_bytes().as_slice())).collect();
     let content = CheckpointContent { previous: newest.hash, number: newest.number + 1, at, entries: &coded };
     let hash = FakeAuditSealer.hash_checkpoint(&content.to_bytes());
     let ids = entries.iter().map(|entry| entry.record.id).collect();

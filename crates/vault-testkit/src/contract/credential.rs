@@ -8,7 +8,7 @@ use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ListFilter, CredentialQuery, CredentialType, DeleteCredential, ListPosition};
+use vault_core::credential::{CredentialQuery, CredentialType, DeleteCredential, ListFilter, ListPosition};
 use vault_core::id::CredentialId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{IdGenerator, StoredCredential};

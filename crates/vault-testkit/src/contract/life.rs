@@ -8,7 +8,9 @@ use crate::commands::CredentialCommands as _;
 use futures_util::future::join_all;
 use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ListFilter, CredentialEdit, CredentialPatch, CredentialQuery, ListPosition, OpenedCredential};
+use vault_core::credential::{
+    CredentialEdit, CredentialPatch, CredentialQuery, ListFilter, ListPosition, OpenedCredential,
+};
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
 use vault_core::port::{StoredCredential, StoredVersions};

@@ -5,7 +5,7 @@ use super::saving::label_digest;
 use super::tools::request_digest;
 use super::world::World;
 use vault_core::audit::AuditAction;
-use vault_core::credential::{ListFilter, CredentialQuery, RelabelCredential};
+use vault_core::credential::{CredentialQuery, ListFilter, RelabelCredential};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::operation::{Access, Failure, Operation, Unit};

@@ -17,7 +17,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::account::{AccountChange, AccountState};
-use vault_core::credential::{ListFilter, Card, CredentialQuery, DeleteCredential, OpenedCredential, ShowCredential};
+use vault_core::credential::{Card, CredentialQuery, DeleteCredential, ListFilter, OpenedCredential, ShowCredential};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::CredentialId;
 use vault_core::invitation::EnrolmentDraft;

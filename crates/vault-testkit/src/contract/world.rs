@@ -17,8 +17,10 @@ use vault_core::audit::{
     Actor, AppendEntries, AuditAction, AuditRecord, Origin, ReadCheckpoints, SealedAuditRecord, StoredCheckpoint,
     Subject,
 };
-use vault_core::credential::{ListFilter, CredentialPage, CredentialQuery, CredentialType, DeleteCredential, ListCredentials, OpenedCredential,
-    ShowCredential,};
+use vault_core::credential::{
+    CredentialPage, CredentialQuery, CredentialType, DeleteCredential, ListCredentials, ListFilter, OpenedCredential,
+    ShowCredential,
+};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::entity::Opened;

@@ -51,11 +51,11 @@ impl KeyedDigester for FakeDigester {
     }
 
     fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
-        RowMac { key: self.id(), code: self.digest(purpose, parts) }
+        RowMac { key: self.id(), mac: self.digest(purpose, parts) }
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
-        code.key == self.id() && code.code == self.digest(purpose, parts)
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], claimed: &RowMac) -> bool {
+        claimed.key == self.id() && claimed.mac == self.digest(purpose, parts)
     }
 
     async fn load_keys(&self, _keys: &[KeyId]) -> Result<(), SealError> {
@@ -123,16 +123,16 @@ impl FakeAuditSealer {
 
 impl AuditSealer for FakeAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
-        let code = digest(0, "audit", &[&record.to_authenticated_bytes()]);
-        SealedAuditRecord { record, key: Self::KEY, code }
+        let mac = digest(0, "audit", &[&record.to_authenticated_bytes()]);
+        SealedAuditRecord { record, key: Self::KEY, mac }
     }
 
-    fn code(&self, bytes: &[u8], _: Timestamp) -> (KeyId, Digest) {
+    fn mac(&self, bytes: &[u8], _: Timestamp) -> (KeyId, Digest) {
         (Self::KEY, digest(0, "audit", &[bytes]))
     }
 
-    fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
-        key == Self::KEY && digest(0, "audit", &[bytes]) == code
+    fn is_mac(&self, key: KeyId, bytes: &[u8], mac: Digest) -> bool {
+        key == Self::KEY && digest(0, "audit", &[bytes]) == mac
     }
 
     fn hash_checkpoint(&self, content: &[u8]) -> Digest {
@@ -140,13 +140,13 @@ impl AuditSealer for FakeAuditSealer {
     }
 
     fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint {
-        let code = digest(0, "checkpoint", &[&checkpoint.to_authenticated_bytes()]);
-        SealedCheckpoint { checkpoint, key: Self::KEY, code }
+        let mac = digest(0, "checkpoint", &[&checkpoint.to_authenticated_bytes()]);
+        SealedCheckpoint { checkpoint, key: Self::KEY, mac }
     }
 
     fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool {
         let bytes = sealed.checkpoint.to_authenticated_bytes();
-        sealed.key == Self::KEY && digest(0, "checkpoint", &[&bytes]) == sealed.code
+        sealed.key == Self::KEY && digest(0, "checkpoint", &[&bytes]) == sealed.mac
     }
 }
 

@@ -24,7 +24,7 @@ impl CheckpointRows for MemoryRows<'_> {
         let entries = entries(&self.state(), self.trail).into_iter();
         let unsealed = entries.filter(|entry| entry.checkpoint.is_none());
         let unsealed = unsealed.filter(|entry| after.as_ref().is_none_or(|after| entry.id > *after));
-        done(unsealed.take(limit).map(|AuditEntry { id, code, .. }| UnsealedEntry { id, code }).collect())
+        done(unsealed.take(limit).map(|AuditEntry { id, mac, .. }| UnsealedEntry { id, mac }).collect())
     }
 
     fn newest_checkpoint(&self) -> Reply<'_, Option<StoredCheckpoint>> {

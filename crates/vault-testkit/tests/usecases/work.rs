@@ -49,12 +49,12 @@ impl<A: AuditSealer> AuditSealer for Noted<A> {
         self.adapter.seal(record)
     }
 
-    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
-        self.adapter.code(bytes, now)
+    fn mac(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
+        self.adapter.mac(bytes, now)
     }
 
-    fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
-        self.adapter.is_code(key, bytes, code)
+    fn is_mac(&self, key: KeyId, bytes: &[u8], mac: Digest) -> bool {
+        self.adapter.is_mac(key, bytes, mac)
     }
 
     fn hash_checkpoint(&self, content: &[u8]) -> Digest {
@@ -100,9 +100,9 @@ impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
         self.adapter.sign(purpose, parts)
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], mac: &RowMac) -> bool {
         self.work.note(format!("digest {purpose:?}"));
-        self.adapter.is_signed(purpose, parts, code)
+        self.adapter.is_signed(purpose, parts, mac)
     }
 
     async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError> {

@@ -1,7 +1,7 @@
 //! Activation of a namespace: issues its decrypted credentials to an integration for a limited time, in the requested
 //! form. A renewal issues them again with a new expiry.
 
-use super::open::{Occasion, Opened, Opening};
+use super::open::{DecryptedCredential, Decryption, DecryptionReason};
 use super::{Activations, CONCURRENT, RESTARTS, contended};
 use crate::activation::{
     Activated, ActivatedCredential, ActivationTtl, FindActivation, IssuanceRefusal, IssueCredentials, IssuedCredential,
@@ -138,37 +138,38 @@ impl Activations {
             let end = now.plus_seconds(ttl.as_seconds().into());
             principal.expires_at.map_or(end, |last| end.min(last))
         };
-        let (opening, activation, expires_at, vend) = match wanted {
+        let (decryption, activation, expires_at, vend) = match wanted {
             Wanted::Begin(request) => {
                 let id = ActivationId::from_uuid(self.environment.ids.ordered(now));
                 let (expires_at, vend, limit) = (ends(request.ttl), request.vend, self.live_limit);
-                let occasion = Occasion::Begin(NewActivation { id, expires_at, vend, limit });
+                let reason = DecryptionReason::Begin(NewActivation { id, expires_at, vend, limit });
                 let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
-                (Opening { namespace, purpose, occasion }, id, expires_at, vend)
+                (Decryption { namespace, purpose, reason }, id, expires_at, vend)
             }
             Wanted::Renewal(RenewalRequest { activation, ttl }) => {
                 let (principal, activation) = (principal.clone(), *activation);
                 let found = self.by_system(FindActivation { principal, activation, now }).await?;
                 let Some(found) = found else { return Ok(Attempt::Failed(Refusal::NotFound.into())) };
-                let occasion = Occasion::Renewal(activation);
-                let opening = Opening { namespace: found.namespace, purpose: None, occasion };
-                (opening, activation, ends(*ttl), found.vend)
+                let reason = DecryptionReason::Renewal(activation);
+                let decryption = Decryption { namespace: found.namespace, purpose: None, reason };
+                (decryption, activation, ends(*ttl), found.vend)
             }
         };
-        let opened = match self.open(principal, &opening).await? {
+        let opened = match self.open(principal, &decryption).await? {
             Ok(opened) => opened,
             Err(error) => return Ok(Attempt::Failed(error)),
         };
         let minute = now.floor_to_minute();
         let unnoted = opened.iter().filter(|one| one.last_activated_at.is_none_or(|last| last < minute));
         let unnoted: Vec<_> = unnoted.map(|one| one.id).collect();
-        let until = Until { principal, namespace: &opening.namespace, activation: Some(activation), now, expires_at };
+        let until =
+            Until { principal, namespace: &decryption.namespace, activation: Some(activation), now, expires_at };
         let (credentials, failed) = self.vend_all(opened, until, vend).await;
         if let Some((credential, reason)) = failed {
-            self.abort(principal, &opening, credential, left(&credentials)).await?;
+            self.abort(principal, &decryption, credential, left(&credentials)).await?;
             return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
         }
-        match self.issue_credentials(principal, &opening, (activation, expires_at), &credentials).await? {
+        match self.issue_credentials(principal, &decryption, (activation, expires_at), &credentials).await? {
             None => {
                 if !unnoted.is_empty() {
                     let organization = principal.organization;
@@ -177,9 +178,14 @@ impl Activations {
                     let recorded = RecordActivated { organization, credentials: unnoted, minute };
                     let _ = self.by_system(recorded).await;
                 }
-                Ok(Attempt::Done(Activated { id: activation, namespace: opening.namespace, expires_at, credentials }))
+                Ok(Attempt::Done(Activated {
+                    id: activation,
+                    namespace: decryption.namespace,
+                    expires_at,
+                    credentials,
+                }))
             }
-            Some(refusal) => self.refused(principal, &opening, refusal).await,
+            Some(refusal) => self.refused(principal, &decryption, refusal).await,
         }
     }
 
@@ -187,24 +193,24 @@ impl Activations {
     async fn issue_credentials(
         &self,
         principal: &IntegrationPrincipal,
-        opening: &Opening,
+        decryption: &Decryption,
         (activation, expires_at): (ActivationId, Timestamp),
         credentials: &[ActivatedCredential],
     ) -> Result<Option<IssuanceRefusal>, Error> {
         let issued_credentials: Vec<_> = credentials.iter().map(ActivatedCredential::issued_credentials).collect();
         let subject = Subject::Activation(activation);
-        let failed = opening.note(principal, left(credentials));
-        let renewal = matches!(opening.occasion, Occasion::Renewal(_));
+        let failed = decryption.note(principal, left(credentials));
+        let renewal = matches!(decryption.reason, DecryptionReason::Renewal(_));
         let payload = IssueCredentials {
             activation,
             renewal,
             expires_at,
-            namespace: opening.namespace.clone(),
+            namespace: decryption.namespace.clone(),
             credentials: issued_credentials.clone(),
-            purpose: opening.purpose.clone(),
-            refused: self.record(principal, opening.occasion.failure(), subject, failed),
+            purpose: decryption.purpose.clone(),
+            refused: self.record(principal, decryption.reason.failure(), subject, failed),
         };
-        let note = opening.note(principal, issued_credentials);
+        let note = decryption.note(principal, issued_credentials);
         let action = if renewal { AuditAction::ActivationRenewed } else { AuditAction::NamespaceActivated };
         let command = self.command(principal, action, subject, note, payload);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.payload.refused));
@@ -217,7 +223,7 @@ impl Activations {
     async fn refused(
         &self,
         principal: &IntegrationPrincipal,
-        opening: &Opening,
+        decryption: &Decryption,
         refusal: IssuanceRefusal,
     ) -> Result<Attempt, Error> {
         Ok(match refusal {
@@ -226,7 +232,7 @@ impl Activations {
                 Err(error) => Attempt::Failed(error),
             },
             IssuanceRefusal::Frozen => {
-                self.record_refusal(principal, opening, AuditAction::ActivationRefusedFrozen).await?;
+                self.record_refusal(principal, decryption, AuditAction::ActivationRefusedFrozen).await?;
                 Attempt::Failed(Refusal::Frozen.into())
             }
             IssuanceRefusal::Ended => Attempt::Failed(Refusal::NotFound.into()),
@@ -238,7 +244,7 @@ impl Activations {
     /// requested form. After a failure, no further storage is called.
     async fn vend_all(
         &self,
-        opened: Vec<Opened>,
+        opened: Vec<DecryptedCredential>,
         until: Until<'_>,
         mode: VendMode,
     ) -> (Vec<ActivatedCredential>, Option<(CredentialId, CheckReason)>) {
@@ -262,11 +268,11 @@ impl Activations {
 
     async fn vend(
         &self,
-        opened: Opened,
+        opened: DecryptedCredential,
         until: Until<'_>,
         mode: VendMode,
     ) -> Result<ActivatedCredential, (CredentialId, CheckReason)> {
-        let Opened { id, version, data, vend, .. } = opened;
+        let DecryptedCredential { id, version, data, vend, .. } = opened;
         let kind = data.kind().issued_as();
         if data.kind().is_keyless() {
             self.require_closed_trust(&data, until.now).await.map_err(|reason| (id, reason))?;

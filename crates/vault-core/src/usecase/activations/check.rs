@@ -2,7 +2,7 @@
 //! issue, without issuing them.
 
 use super::activate::{Issued, Until};
-use super::open::{Occasion, Opened, Opening};
+use super::open::{DecryptedCredential, Decryption, DecryptionReason};
 use super::{Activations, CONCURRENT, RESTARTS, contended};
 use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, reach, verify_locally};
@@ -53,8 +53,8 @@ impl Activations {
         request: CheckNamespaceRequest,
     ) -> Result<Vec<CheckedCredential>, Error> {
         let CheckNamespaceRequest { namespace, operations, until, vend } = request;
-        let opening = Opening { namespace: namespace.clone(), purpose: None, occasion: Occasion::Check };
-        let opened = self.open_for_check(principal, &opening).await?;
+        let decryption = Decryption { namespace: namespace.clone(), purpose: None, reason: DecryptionReason::Check };
+        let opened = self.open_for_check(principal, &decryption).await?;
         let now = self.environment.now();
         let asked = Asked { operations, until, now };
         let expires_at = end_of_check(now);
@@ -68,10 +68,14 @@ impl Activations {
         Ok(credentials)
     }
 
-    async fn open_for_check(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<Vec<Opened>, Error> {
+    async fn open_for_check(
+        &self,
+        principal: &IntegrationPrincipal,
+        decryption: &Decryption,
+    ) -> Result<Vec<DecryptedCredential>, Error> {
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {
-            match self.open(&principal, opening).await {
+            match self.open(&principal, decryption).await {
                 Ok(opened) => return opened,
                 Err(error) => principal = self.after(&principal, error).await?,
             }
@@ -79,8 +83,14 @@ impl Activations {
         Err(contended())
     }
 
-    async fn check_one(&self, opened: Opened, until: Until<'_>, mode: VendMode, asked: &Asked) -> CheckedCredential {
-        let Opened { id, data, vend, .. } = opened;
+    async fn check_one(
+        &self,
+        opened: DecryptedCredential,
+        until: Until<'_>,
+        mode: VendMode,
+        asked: &Asked,
+    ) -> CheckedCredential {
+        let DecryptedCredential { id, data, vend, .. } = opened;
         let local = verify_locally(&data, asked.until, asked.now);
         let (form, outside) = match (reach(&local), &self.probe) {
             (StorageReach::Spare, _) => (None, skipped(CheckReason::EarlierFailed)),

@@ -17,15 +17,15 @@ use crate::time::Timestamp;
 
 /// Credentials to decrypt, and the reason.
 #[derive(Clone, Debug)]
-pub(super) struct Opening {
+pub(super) struct Decryption {
     pub(super) namespace: Namespace,
     pub(super) purpose: Option<Purpose>,
-    pub(super) occasion: Occasion,
+    pub(super) reason: DecryptionReason,
 }
 
 /// Operation for which credentials are decrypted.
 #[derive(Clone, Debug)]
-pub(super) enum Occasion {
+pub(super) enum DecryptionReason {
     /// Start of an activation.
     Begin(NewActivation),
     /// Renewal of an active activation.
@@ -34,7 +34,7 @@ pub(super) enum Occasion {
     Check,
 }
 
-impl Occasion {
+impl DecryptionReason {
     /// Returns the action to record if nothing is issued.
     pub(super) const fn failure(&self) -> AuditAction {
         match self {
@@ -45,7 +45,7 @@ impl Occasion {
 }
 
 /// A decrypted credential.
-pub(super) struct Opened {
+pub(super) struct DecryptedCredential {
     pub(super) id: CredentialId,
     pub(super) version: i64,
     pub(super) data: CredentialData,
@@ -62,14 +62,14 @@ impl Activations {
     pub(super) async fn open(
         &self,
         principal: &IntegrationPrincipal,
-        opening: &Opening,
-    ) -> Result<Result<Vec<Opened>, Error>, Error> {
-        if !principal.patterns.allow(&opening.namespace) {
+        decryption: &Decryption,
+    ) -> Result<Result<Vec<DecryptedCredential>, Error>, Error> {
+        if !principal.patterns.allow(&decryption.namespace) {
             // Check this before any lookup that could disclose whether the namespace exists.
-            self.record_refusal(principal, opening, AuditAction::ActivationRefusedOutside).await?;
+            self.record_refusal(principal, decryption, AuditAction::ActivationRefusedOutside).await?;
             return Ok(Err(Refusal::NamespaceNotAllowed.into()));
         }
-        let taken = match self.take(principal, opening).await {
+        let taken = match self.take(principal, decryption).await {
             Ok(taken) => taken,
             Err(Error::Refused(
                 refusal @ (Refusal::Frozen
@@ -79,7 +79,7 @@ impl Activations {
             )) => {
                 let frozen = refusal == Refusal::Frozen;
                 let action = if frozen { AuditAction::ActivationRefusedFrozen } else { AuditAction::ActivationRefused };
-                self.record_refusal(principal, opening, action).await?;
+                self.record_refusal(principal, decryption, action).await?;
                 return Ok(Err(refusal.into()));
             }
             Err(error) => return Err(error),
@@ -93,7 +93,7 @@ impl Activations {
                 Err(error) => {
                     // The audit log names the credential, and the server log the reason.
                     self.environment.report(&error);
-                    self.abort(principal, opening, id, Vec::new()).await?;
+                    self.abort(principal, decryption, id, Vec::new()).await?;
                     return Ok(Err(error.into()));
                 }
             }
@@ -106,12 +106,12 @@ impl Activations {
         &self,
         owner: &Organization,
         FetchedCredential { row, version, data }: FetchedCredential,
-    ) -> Result<Opened, SealError> {
+    ) -> Result<DecryptedCredential, SealError> {
         let card = row.open(&*self.operations.ports.credentials, owner)?;
         let listed = card.version(version).ok_or_else(|| SealError::changed_credential(row.id))?;
         let context = row.data_context(owner.id, listed);
         let data = self.opener.open(&owner.keys, context, &card.namespace, card.kind, &data)?;
-        Ok(Opened { id: row.id, version, data, vend: card.vend, last_activated_at: row.last_activated_at })
+        Ok(DecryptedCredential { id: row.id, version, data, vend: card.vend, last_activated_at: row.last_activated_at })
     }
 
     /// Removes an activation in which the credential `failed`, and records it with `left`: short-lived credentials that
@@ -119,35 +119,37 @@ impl Activations {
     pub(super) async fn abort(
         &self,
         principal: &IntegrationPrincipal,
-        opening: &Opening,
+        decryption: &Decryption,
         failed: CredentialId,
         left: Vec<IssuedCredential>,
     ) -> Result<(), Error> {
-        let note = opening.note(principal, left);
-        let audit = self.record(principal, opening.occasion.failure(), Subject::Credential(failed), note);
-        match &opening.occasion {
-            Occasion::Begin(activation) => {
+        let note = decryption.note(principal, left);
+        let audit = self.record(principal, decryption.reason.failure(), Subject::Credential(failed), note);
+        match &decryption.reason {
+            DecryptionReason::Begin(activation) => {
                 let (organization, activation) = (principal.organization, activation.id);
                 let recorded = Event::recorded(&audit);
                 self.by_system(AbortActivation { organization, activation, audit }).await?;
                 self.environment.emit(recorded);
                 Ok(())
             }
-            Occasion::Renewal(_) | Occasion::Check => self.by_system(RecordEntry(audit)).await,
+            DecryptionReason::Renewal(_) | DecryptionReason::Check => self.by_system(RecordEntry(audit)).await,
         }
     }
 
-    async fn take(&self, principal: &IntegrationPrincipal, opening: &Opening) -> Result<FetchedNamespace, Error> {
-        let (action, subject, activation) = match &opening.occasion {
-            Occasion::Begin(new) => (AuditAction::ActivationStarted, Subject::Activation(new.id), Some(new.clone())),
-            Occasion::Renewal(id) => (AuditAction::ActivationRenewalStarted, Subject::Activation(*id), None),
-            Occasion::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
+    async fn take(&self, principal: &IntegrationPrincipal, decryption: &Decryption) -> Result<FetchedNamespace, Error> {
+        let (action, subject, activation) = match &decryption.reason {
+            DecryptionReason::Begin(new) => {
+                (AuditAction::ActivationStarted, Subject::Activation(new.id), Some(new.clone()))
+            }
+            DecryptionReason::Renewal(id) => (AuditAction::ActivationRenewalStarted, Subject::Activation(*id), None),
+            DecryptionReason::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
         };
-        let namespace = opening.namespace.clone();
+        let namespace = decryption.namespace.clone();
         let payload = FetchCredentials { namespace, activation, most: MAX_CREDENTIALS };
-        let note = opening.note(principal, Vec::new());
+        let note = decryption.note(principal, Vec::new());
         let command = self.command(principal, action, subject, note, payload);
-        let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
+        let checked = matches!(decryption.reason, DecryptionReason::Check).then(|| Event::recorded(&command.audit));
         let taken = self.by_system(command).await?;
         // The event of an activation is emitted only at its end, whether it succeeds or not.
         if let Some(checked) = checked {
@@ -160,16 +162,16 @@ impl Activations {
     pub(super) async fn record_refusal(
         &self,
         principal: &IntegrationPrincipal,
-        opening: &Opening,
+        decryption: &Decryption,
         action: AuditAction,
     ) -> Result<(), Error> {
         let subject = Subject::Integration(principal.integration);
-        let audit = self.record(principal, action, subject, opening.note(principal, Vec::new()));
+        let audit = self.record(principal, action, subject, decryption.note(principal, Vec::new()));
         self.by_system(RecordEntry(audit)).await
     }
 }
 
-impl Opening {
+impl Decryption {
     /// Creates the audit note.
     pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<IssuedCredential>) -> AuditNote {
         let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());

@@ -106,7 +106,7 @@ impl LookUpMoves {
         };
         self.rows += 1;
         let to = from.signed_again(&*digester);
-        if from.mac_is_valid(&*digester) && from.code != to.code {
+        if from.mac_is_valid(&*digester) && from.mac != to.mac {
             let record = RecordEvents { holder, from, to, deliveries: Vec::new() };
             self.count(usize::from(operations.run(&environment, &Principal::Operator, record).await?));
         }

@@ -129,7 +129,8 @@ impl Keys {
 
 /// Returns the replaced instance keys, oldest first.
 pub(super) fn retiring(entries: &[KeyringEntry]) -> impl Iterator<Item = KeyringEntry> {
-    let of_instance = |entry: &&KeyringEntry| (entry.purpose, entry.state) == (KeyPurpose::Instance, KeyState::Retiring);
+    let of_instance =
+        |entry: &&KeyringEntry| (entry.purpose, entry.state) == (KeyPurpose::Instance, KeyState::Retiring);
     entries.iter().filter(of_instance).copied()
 }
 

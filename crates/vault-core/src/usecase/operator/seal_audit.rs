@@ -136,5 +136,5 @@ fn mark(stored: &StoredCheckpoint) -> CheckpointRef {
 }
 
 fn readable(entry: &UnsealedEntry) -> Option<(AuditId, &[u8])> {
-    Some((entry.id.parse().ok()?, entry.code.as_slice()))
+    Some((entry.id.parse().ok()?, entry.mac.as_slice()))
 }

@@ -115,7 +115,7 @@ impl Operator {
         let number = checkpoint.number;
         let found = self.run(FindEntries(checkpoint.entries.clone())).await?;
         let found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
-        let (mut codes, mut sound) = (Vec::new(), true);
+        let (mut macs, mut sound) = (Vec::new(), true);
         for id in &checkpoint.entries {
             let Some(entry) = found.get(&id.to_string()) else {
                 report(AuditFinding::Missing { entry: *id, checkpoint: number });
@@ -139,10 +139,10 @@ impl Operator {
                     belongs: format!("checkpoint {number}, and its row says {}", place(entry.checkpoint)),
                 });
             }
-            codes.push((*id, entry.code.as_slice()));
+            macs.push((*id, entry.mac.as_slice()));
         }
         if let Some(previous) = previous.filter(|_| sound) {
-            let content = CheckpointContent { previous, number, at: checkpoint.at, entries: &codes };
+            let content = CheckpointContent { previous, number, at: checkpoint.at, entries: &macs };
             if self.environment.audit.hash_checkpoint(&content.to_bytes()) != checkpoint.hash {
                 report(AuditFinding::CheckpointReplaced { checkpoint: number });
             }

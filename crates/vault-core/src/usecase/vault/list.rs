@@ -3,7 +3,10 @@
 use super::Vault;
 use crate::activation::VendRule;
 use crate::audit::{Actor, AuditAction, Subject};
-use crate::credential::{ListFilter, CredentialPage, CredentialQuery, CredentialType, Health, Information, ListCredentials, Metadata, OpenedCredential,};
+use crate::credential::{
+    CredentialPage, CredentialQuery, CredentialType, Health, Information, ListCredentials, ListFilter, Metadata,
+    OpenedCredential,
+};
 use crate::cursor::{self, Page, PageRequest};
 use crate::error::Error;
 use crate::id::{CredentialId, OrganizationId};

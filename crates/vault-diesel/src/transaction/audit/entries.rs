@@ -64,7 +64,7 @@ impl From<EntryRow> for AuditEntry {
             rows: row.changed_rows,
             changes: row.changes,
             key: row.key_id.to_string(),
-            code: row.code,
+            mac: row.code,
             checkpoint: row.checkpoint,
         }
     }
@@ -184,5 +184,5 @@ pub(crate) async fn unsealed(tx: &Tx<'_>, after: Option<String>, limit: usize) -
         .order(audit::id)
         .select((audit::id, audit::code));
     let rows: Vec<(AnyId, Vec<u8>)> = tx.page(entries, limit).await?;
-    Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id: id.to_string(), code }).collect())
+    Ok(rows.into_iter().map(|(id, mac)| UnsealedEntry { id: id.to_string(), mac }).collect())
 }

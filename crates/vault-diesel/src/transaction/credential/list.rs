@@ -12,7 +12,9 @@ use diesel::{
     BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _,
     SelectableHelper as _,
 };
-use vault_core::credential::{ListFilter, CredentialQuery, CredentialType, EXPIRING_SECONDS, HealthState, LIST_WINDOW, ListPosition, ListedRows,};
+use vault_core::credential::{
+    CredentialQuery, CredentialType, EXPIRING_SECONDS, HealthState, LIST_WINDOW, ListFilter, ListPosition, ListedRows,
+};
 use vault_core::digest::{Digest, LookupDigests};
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
