@@ -361,7 +361,7 @@ pub(crate) fn reword(value: &mut Value) {
             }
             if let Some(Value::Object(properties)) = members.get_mut("properties") {
                 for (name, property) in properties {
-                    let ends = ["_at", "_until", "_before"].iter().any(|end| name.ends_with(end));
+                    let ends = ["_at", "_until", "_before", "_since"].iter().any(|end| name.ends_with(end));
                     let is_time = ends || ["at", "since", "until"].contains(&name.as_str());
                     if is_time && property["type"] == "string" {
                         property["format"] = json!("date-time");
