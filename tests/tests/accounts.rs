@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::thread;
 use vault_tests::passcode::{Authenticator, current_step};
-use vault_tests::samples::small;
 use vault_tests::{Account, Client, Database, Vault, on_both_databases};
 
 on_both_databases! {
@@ -28,64 +27,6 @@ fn enrol(client: &Client, invited: &Value) -> Value {
 fn confirm(client: &Client, invited: &Value, drafted: &Value) {
     let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
     client.confirm_enrolment(text(&invited["enrolment_code"]), &code).expect(204);
-}
-
-#[test]
-fn operator_names_one_of_several_invitations() {
-    let vault = Vault::init(Database::Sqlite);
-    let email = ["--email", "shared@example.com"];
-    for organization in ["Acme", "Globex"] {
-        vault.organization(organization);
-        let invite = ["account", "invite", "--role", "viewer", "--org", organization];
-        vault.run(&[&invite[..], &email].concat()).done();
-    }
-    let account = |command: &[&str], more: &[&str]| vault.run(&[&["account"], command, &email, more].concat());
-    for command in [&["show"][..], &["delete", "--yes"], &["set-role", "--role", "editor"]] {
-        account(command, &[]).refused().says("2 organizations have invited this address: name one with --org");
-        account(command, &["--org", "Nowhere"]).refused();
-    }
-    account(&["set-role", "--role", "editor"], &["--org", "globex"]).done();
-    let shown = |organization: &str| account(&["show"], &["--org", organization, "--json"]).done().json();
-    assert_eq!((&shown("Acme")["role"], &shown("Globex")["role"]), (&json!("viewer"), &json!("editor")));
-    account(&["delete", "--yes"], &["--org", "Acme"]).done();
-    account(&["show"], &["--org", "Acme"]).refused();
-    assert_eq!(account(&["show"], &["--json"]).done().json()["organization"], "Globex");
-}
-
-#[test]
-fn operator_invites_too() {
-    let vault = Vault::start(Database::Sqlite);
-    let client = vault.client();
-    vault.organization("Acme");
-    let invite =
-        |email: &str| vault.run(&["account", "invite", "--org", "acme", "--email", email, "--role", "admin", "--json"]);
-    let invited = invite("first@example.com").done().json();
-    assert_eq!(text(&invited["organization"]), "Acme");
-    let state = || vault.json(&["account", "list"])[0]["state"].clone();
-    assert_eq!((state(), vault.json(&["account", "list"])[0]["role"].clone()), ("invited".into(), "admin".into()));
-    for command in [&["set", "--state", "disabled"][..], &["set", "--state", "enabled"], &["unlock"], &["re-enrol"]] {
-        vault.run(&[&["account"], command, &["--email", "first@example.com"]].concat()).refused();
-    }
-    invite("FIRST@example.com").refused();
-    invite("not an address").refused();
-    vault.run(&["account", "create", "--org", "Acme", "--email", "first@example.com", "--role", "viewer"]).refused();
-    vault.run(&["account", "invite", "--org", "Nowhere", "--email", "a@example.com", "--role", "viewer"]).refused();
-    let printed = vault.json(&["account", "set-role", "--role", "viewer", "--email", "first@example.com"]);
-    assert_eq!((text(&printed["role"]), text(&printed["state"])), ("viewer", "invited"));
-
-    let drafted = enrol(&client, &invited);
-    confirm(&client, &invited, &drafted);
-    assert_eq!(state(), "active");
-    let session = Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
-    session.try_save(&small("a", 1)).problem("insufficient-role");
-
-    // Text output for pasting (tested in `printed_lines`), and withdrawing the invitation.
-    let invite = ["account", "invite", "--org", "Acme", "--email", "second@example.com", "--role", "viewer"];
-    let output = vault.run(&invite).done().stdout;
-    let code = output.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
-    assert!(output.contains(&format!("/#/enrol/{code}")), "{output}");
-    vault.run(&["account", "delete", "--yes", "--email", "second@example.com"]).done();
-    client.enrol(code, PASSWORD).problem("invalid-enrolment");
 }
 
 #[test]

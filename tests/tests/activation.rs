@@ -1,6 +1,5 @@
 //! Activation by the running program: commands, roles of processes, and rows changed with SQL.
 
-use serde_json::json;
 use vault_tests::binary::Run;
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
@@ -75,21 +74,6 @@ fn processes_by_role_share_one_database() {
 
     let refused = Server::fail(start(&["--role=activation"])).misused();
     assert!(refused.stderr.contains("--activation-listen"), "{}", refused.stderr);
-}
-
-#[test]
-fn operator_freezes_and_thaws_a_namespace() {
-    let (vault, activation_listener) = ActivationListener::open(Database::Sqlite);
-    vault.admin_session().save(&small("imports", 1));
-    let integration = Integration::make(&vault, "import", &["imports"]);
-    let set = |command: &str| vault.json(&["namespace", command, "imports", "--org", "acme"]);
-    assert_eq!(set("freeze"), json!({"credentials": 1, "integrations": 1, "changed": true}));
-    integration.activate(&activation_listener.client(), "imports").problem("frozen");
-    assert_eq!(set("freeze")["changed"], false);
-    assert_eq!(vault.json(&["namespace", "list"])[0]["namespace"], "imports");
-    assert_eq!(set("thaw")["changed"], true);
-    integration.activate(&activation_listener.client(), "imports").expect(201);
-    assert_eq!(vault.json(&["namespace", "list"]), json!([]));
 }
 
 /// Jobs that start together run one after another.

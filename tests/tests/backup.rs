@@ -1,10 +1,8 @@
-//! Backups: taken while a server runs, consistent and private. Also what cannot be backed up or restored.
+//! Backups: taken while a server runs, consistent.
 
 use crate::upgrade::database_key;
-use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -13,7 +11,6 @@ use vault_tests::binary::Run;
 use vault_tests::earlier::keyed;
 use vault_tests::process::Server;
 use vault_tests::samples::small;
-use vault_tests::snapshot::{Snapshot, mode};
 use vault_tests::{Database, Vault};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -27,46 +24,6 @@ fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = entries.collect();
     names.sort();
     names
-}
-
-#[test]
-fn backup_is_one_private_file_that_is_never_overwritten() {
-    let vault = Vault::start(Database::Sqlite);
-    let admin = vault.admin();
-    admin.log_in(&vault.client()).save(&small("imports", 1));
-    let directory = vault.scratch("backups");
-    fs::create_dir(&directory).unwrap();
-    fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).unwrap();
-
-    let created = vault.json(&["backup", text(&directory)]);
-    let file = PathBuf::from(created["backup"].as_str().unwrap());
-    assert_eq!(names(&directory), [file.file_name().unwrap().to_str().unwrap()], "nothing else is left");
-    assert_eq!(mode(&file), 0o600);
-    assert_eq!(created["tables"]["credentials"], 1);
-    assert_eq!(created["bytes"], fs::metadata(&file).unwrap().len());
-    let bytes = fs::read(&file).unwrap();
-    let root = fs::read(vault.data_dir().join("root.key")).unwrap();
-    for secret in [&root[..], admin.email.as_bytes(), b"imports", b"SQLite format 3"] {
-        assert!(!bytes.windows(secret.len()).any(|window| window == secret), "a backup can be read");
-    }
-    let listed = Run::of(Command::new("tar").arg("tf").arg(&file)).done().stdout;
-    assert_eq!(listed, "orgvault-backup.json\norgvault.db.key\norgvault.db\n");
-
-    let before = Snapshot::of(&directory);
-    vault.run(&["backup", text(&file)]).refused().says("never overwritten").says(text(&file));
-    let nowhere = vault.scratch("nowhere");
-    for target in [nowhere.join("file"), nowhere.join("")] {
-        let output = vault.run(&["backup", text(&target)]).refused().stderr;
-        assert!(output.contains("nowhere does not exist") || output.contains("nowhere/ does not exist"), "{output}");
-    }
-    assert_eq!(Snapshot::of(&directory), before);
-    let output = vault.run(&["backup", text(&vault.scratch("shown"))]).done();
-    assert!(output.stdout.contains("1 credential,") && output.stdout.contains("orgvault restore"), "{}", output.stdout);
-    assert!(
-        output.stderr.contains("copying the database") && output.stderr.contains("checking the copy"),
-        "{}",
-        output.stderr
-    );
 }
 
 /// Eight writers alternate between two namespaces each. At every moment, the first contains as many credentials as the
@@ -164,105 +121,6 @@ fn server_creates_scheduled_backups_and_keeps_newest() {
 
     let postgres = Vault::init(Database::Postgres);
     Server::fail(postgres.command(&[&["serve"], &flags[..]].concat())).misused().says("pg_dump");
-}
-
-#[test]
-fn unrestorable_backup_is_refused_without_change() {
-    let vault = Vault::init(Database::Sqlite);
-    vault.organization("Acme");
-    let good = vault.scratch("good.backup");
-    vault.run(&["backup", text(&good)]).done();
-    let bytes = fs::read(&good).unwrap();
-    let file = |name: &str, content: &[u8]| {
-        let path = vault.scratch(name);
-        fs::write(&path, content).unwrap();
-        path
-    };
-    let find = |text: &[u8]| bytes.windows(text.len()).position(|window| window == text).unwrap();
-    let mut flipped = bytes.clone();
-    let middle = flipped.len() / 2;
-    flipped[middle] ^= 1;
-    let mut newer = bytes.clone();
-    newer[find(b"\"format\": 1") + 10] = b'2';
-    let mut wrap = bytes.clone();
-    let magic = find(b"OVDK");
-    wrap[magic] = b'X';
-    let cases: Vec<(PathBuf, &[&str])> = vec![
-        (vault.scratch("missing.backup"), &["not found"]),
-        (file("empty.backup", b""), &["is not a backup", "an empty file"]),
-        (file("words.backup", &b"not an archive\n".repeat(100)), &["is not a backup", "orgvault-backup.json"]),
-        (file("database.backup", &fs::read(vault.data_dir().join("orgvault.db")).unwrap()), &["is not a backup"]),
-        (file("head.backup", &bytes[..700]), &["is not a backup"]),
-        (
-            file("cut.backup", &bytes[..bytes.len() / 2]),
-            &["is truncated", "expected a database of", "Use another backup"],
-        ),
-        (file("flipped.backup", &flipped), &["is damaged", "Use another backup"]),
-        (file("newer.backup", &newer), &["has format 2", "Use the newer version"]),
-        (file("wrap.backup", &wrap), &["is damaged or has an unknown version"]),
-    ];
-    let output = vault.run(&["restore", "--replace", text(&vault.scratch("words.backup"))]).refused().stderr;
-    assert!(!output.contains("not an archive"), "it may be a secret: {output}");
-    let empty = vault.scratch("directory");
-    fs::create_dir(&empty).unwrap();
-    let before = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
-    let unchanged = |case: &str| {
-        let now = Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
-        assert_eq!(now, before, "{case}");
-    };
-    for (backup, words) in &cases {
-        let output = vault.run(&["restore", text(backup), "--replace"]).refused().stderr;
-        for word in words.iter().chain(&[text(backup), "Nothing was changed"]) {
-            assert!(output.contains(word), "{}: {word}: {output}", backup.display());
-        }
-        unchanged(text(backup));
-    }
-    vault.run(&["restore", text(&empty), "--replace"]).refused().says("has no backup").says("Nothing was done");
-    let output = vault.run(&["restore", text(&good)]).refused().stderr;
-    assert!(
-        output.contains("a vault exists at") && output.contains("--replace") && output.contains("Nothing was changed"),
-        "{output}"
-    );
-    vault.run(&["restore"]).misused();
-    unchanged("no --replace");
-
-    // Another root key, a missing one, and another vault with the same root key.
-    let other = Vault::init(Database::Sqlite);
-    let key = other.data_dir().join("root.key");
-    let output = vault.run(&["restore", text(&good), "--replace", "--root-key", text(&key)]).refused().stderr;
-    assert!(output.contains("needs root key") && output.contains("but got root key"), "{output}");
-    let missing = vault.scratch("no.key");
-    let output = vault.run(&["restore", text(&good), "--replace", "--root-key", text(&missing)]).refused().stderr;
-    assert!(output.contains("no.key not found") && output.contains("No backup contains it"), "{output}");
-    let nowhere = vault.scratch("nowhere");
-    let output = vault.run(&["restore", text(&good), "--data-dir", text(&nowhere)]).refused().stderr;
-    assert!(output.contains("root.key not found") && !nowhere.exists(), "{output}");
-    unchanged("root keys");
-    let twin = vault.scratch("twin");
-    let ours = vault.data_dir().join("root.key");
-    let there = ["--data-dir", text(&twin), "--root-key", text(&ours)];
-    vault.run(&[&["init"], &there[..]].concat()).done();
-    let before = Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
-    let output = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
-    assert!(output.contains("contains vault") && output.matches("vault ").count() > 1, "{output}");
-    assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
-
-    // The existing database cannot be decrypted. Its anchor belongs to another vault. Without the anchor, it may too.
-    fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
-    let replace = [&["restore", text(&good), "--replace"], &there[..]].concat();
-    vault.run(&replace).refused().says("orgvault.anchor belongs to vault").says("Nothing was changed");
-    fs::remove_file(twin.join("orgvault.anchor")).unwrap();
-    vault.run(&replace).refused().says("cannot be opened").says("Nothing was changed");
-    // With the anchor of this vault, it is moved aside and reported.
-    fs::copy(vault.data_dir().join("orgvault.anchor"), twin.join("orgvault.anchor")).unwrap();
-    let restored = vault.json(&replace);
-    assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");
-    assert_eq!(restored["lost"], Value::Null);
-    assert_eq!(
-        fs::read(PathBuf::from(restored["restored"]["replaced"].as_str().unwrap()).join("orgvault.db")).unwrap(),
-        b"rubbish"
-    );
-    vault.run(&[&["org", "list"], &there[..]].concat()).done();
 }
 
 /// A backup of a newer version may contain rows that this version does not understand.

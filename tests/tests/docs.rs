@@ -149,6 +149,8 @@ fn security_rows_have_tests() {
     for directory in ["crates", "tests"] {
         tests_in(&root().join(directory), &mut tests);
     }
+    let sessions = fs::read_dir(root().join("tests/cmd")).unwrap();
+    tests.extend(sessions.map(|file| file.unwrap().file_name().into_string().unwrap()));
     let promised = fs::read_to_string(root().join("docs/threats.md")).unwrap();
     let shown = fs::read_to_string(root().join("tests/security-tests.md")).unwrap();
     let (promised, shown) = (numbered_rows(&promised), numbered_rows(&shown));

@@ -122,42 +122,6 @@ fn actions_are_logged_with_actor() {
 }
 
 #[test]
-fn commands_report_lockouts() {
-    let vault = Vault::start(Database::Sqlite);
-    let jane = vault.admin();
-    let of_jane = ["--email", &*jane.email];
-    let account = |command: &str| vault.run(&[&["account", command][..], &of_jane].concat()).done().stdout;
-    assert_eq!(account("unlock"), format!("{} was not locked.\n", jane.email));
-    let shown = account("show");
-    assert!(shown.contains("locked            no\n") && shown.contains("last login        never\n"), "{shown}");
-    assert!(!vault.run(&["account", "list"]).done().stdout.contains("locked until"));
-
-    let mut wrong = jane.login("000000");
-    wrong["password"] = json!("a wrong password");
-    for attempts in 1..=5 {
-        vault.client().log_in(&wrong).problem("invalid-login");
-        assert_eq!(vault.json(&["account", "list"])[0]["failed_logins"], attempts);
-    }
-    let locked = vault.json(&["account", "show", "--email", &jane.email]);
-    assert_eq!((&locked["locked"], locked.get("login_closed")), (&json!(true), None));
-    let until = locked["locked_until"].as_str().unwrap();
-    vault.run(&["account", "list"]).done().prints(&format!("locked until {until}"));
-    let shown = account("show");
-    assert!(shown.contains(until) && shown.contains("5 in a row") && shown.contains("account unlock"), "{shown}");
-
-    let unlocked = account("unlock");
-    assert_eq!(
-        unlocked,
-        format!("Unlocked {}. Cleared: locked until {until} (5 failed logins in a row).\n", jane.email)
-    );
-    let found = vault.json(&["account", "unlock", "--email", &jane.email]);
-    assert_eq!((&found["locked"], found.get("failed_logins")), (&json!(false), None));
-    jane.log_in(&vault.client());
-    assert!(vault.json(&["account", "show", "--email", &jane.email])["last_login_at"].is_string());
-    vault.run(&["account", "show", "--email", "unknown@example.com"]).refused();
-}
-
-#[test]
 fn a92_request_is_one_log_line() {
     for format in ["json", "text"] {
         let mut vault = Vault::start_with(Database::Sqlite, &["--log-level", "debug", "--log-format", format]);

@@ -42,7 +42,7 @@ export EDITOR=/root/desk/editor"#;
 
 /// Commands that do not run here: page, prefix of the command, reason. An empty prefix is the whole page.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
-    ("accounts.md", "", "run with a login to a server: remote.rs"),
+    ("accounts.md", "", "run with a login to a server: tests/cmd/remote.console"),
     ("activations.md", "orgvault serve", "serves until it is stopped: attacks_tls.rs"),
     ("activations.md", "orgvault issuer", "fetches the keys of an issuer from the internet: workloads.rs"),
     ("containers.md", "", "needs Docker: tests/container"),
@@ -92,7 +92,7 @@ const TEXT_ELSEWHERE: &[(&str, &str)] = &[
 /// The reason of a text that only names a command.
 const NAME: &str = "the name of a command, without its arguments";
 /// The reason of commands that need a login.
-const CLIENT: &str = "a client of the HTTP API: pages.rs, cli_credential.rs";
+const CLIENT: &str = "a client of the HTTP API: pages.rs, tests/cmd";
 /// The reason of commands on signing keys.
 const ISSUER: &str = "a server with an issuer: federation.rs";
 

@@ -86,23 +86,6 @@ fn enrolment_without_a_terminal_or_with_a_wrong_link_is_refused() {
     assert!(shown.contains("https://HOST/#/enrol/CODE"), "{shown}");
 }
 
-#[test]
-fn loopback_invitation_is_marked_as_local() {
-    let vault = Vault::init(Database::Sqlite);
-    vault.organization("Acme");
-    let invite = |email: &str, flags: &[&str]| {
-        let words = ["account", "invite", "--org", "Acme", "--role", "viewer", "--email", email];
-        vault.run(&[&words[..], flags].concat()).done()
-    };
-    let run = invite("a@example.com", &[]);
-    assert!(run.stdout.contains("http://127.0.0.1:8080/#/enrol/") && run.stderr.contains("--public-url"), "{run:?}");
-    let run = invite("b@example.com", &["--public-url", "https://vault.example.com"]);
-    assert!(
-        run.stdout.contains("https://vault.example.com/#/enrol/") && !run.stderr.contains("--public-url"),
-        "{run:?}"
-    );
-}
-
 /// A link for other hosts contains the name in the certificate, or the answer to a question.
 #[test]
 fn invitation_names_server_for_other_hosts() {

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use vault_tests::binary::{self, Run};
 use vault_tests::process::Server;
@@ -263,42 +263,6 @@ fn loopback_storage_and_example_keys_are_for_users_of_this_host() {
         example(&desk).refused().says("secret_access_key").says("example key");
         assert_eq!(server.stop(), Some(0));
     }
-}
-
-#[test]
-fn token_goes_into_a_new_private_file() {
-    let vault = Vault::init(Database::Sqlite);
-    vault.organization("Acme");
-    let (file, link) = (vault.scratch("nightly.token"), vault.scratch("link.token"));
-    symlink(vault.scratch("elsewhere"), &link).unwrap();
-    let create = |name: &str, file: &Path| {
-        let named = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports/*", "--output"];
-        vault.run(&[&named[..], &[file.to_str().unwrap()]].concat())
-    };
-    let output = create("nightly", &file).done().stdout;
-    let token = fs::read_to_string(&file).unwrap();
-    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !output.contains(token.trim()), "{output}");
-    assert_eq!(mode(&file), 0o600);
-    for refused in [&file, &link] {
-        let output = create("weekly", refused).refused().stderr;
-        assert!(output.contains("--output: ") && output.contains("is not overwritten"), "{output}");
-    }
-    assert_eq!(fs::read_to_string(&file).unwrap(), token);
-    assert!(!vault.scratch("elsewhere").exists());
-    assert_eq!(vault.json(&["integration", "list"]).as_array().unwrap().len(), 1, "nothing is half done");
-    // A failed creation leaves no file.
-    create("nightly", &vault.scratch("second.token")).refused();
-    assert!(!vault.scratch("second.token").exists());
-    let rotated = vault.scratch("rotated.token");
-    let rotate = ["integration", "rotate", "--org", "Acme", "--name", "nightly", "--output", rotated.to_str().unwrap()];
-    vault.run(&rotate).done();
-    assert_ne!(fs::read_to_string(&rotated).unwrap(), token);
-    // Standard output gets nothing else.
-    let printed = create("printed", Path::new("-")).done();
-    assert!(printed.stdout.starts_with("ovi_") && printed.stdout.trim().len() == token.trim().len(), "{printed:?}");
-    assert!(printed.stderr.contains("Created integration printed in Acme."), "{printed:?}");
-    let json = ["integration", "rotate", "--org", "Acme", "--name", "printed", "--output", "-", "--json"];
-    assert!(vault.run(&json).misused().stderr.contains("leave out --json"));
 }
 
 #[test]

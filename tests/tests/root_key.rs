@@ -1,6 +1,5 @@
-//! Root keys that are not in a file of the data directory: systemd credentials, and the output of commands.
+//! Root keys that commands print.
 
-use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -21,11 +20,6 @@ fn key(first: u8) -> [u8; 32] {
     std::array::from_fn(|n| first ^ (n as u8).wrapping_mul(97).rotate_left(3))
 }
 
-fn private(path: &Path, content: &[u8]) {
-    fs::write(path, content).unwrap();
-    fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
-}
-
 /// Writes a program that runs these shell commands.
 fn program(path: &Path, commands: &str) {
     fs::write(path, format!("#!/bin/sh\n{commands}\n")).unwrap();
@@ -35,38 +29,6 @@ fn program(path: &Path, commands: &str) {
 /// Runs a command with an environment variable, and with the necessary rights on PostgreSQL.
 fn run(vault: &Vault, variable: (&str, &str), arguments: &[&str]) -> Run {
     Run::of(vault.owner_command(arguments).env(variable.0, variable.1))
-}
-
-/// Like `LoadCredential=`: a directory that only the service can enter, named in the environment.
-#[test]
-fn credential_of_systemd_is_the_root_key() {
-    let vault = Vault::absent(Database::Sqlite);
-    let credentials = vault.scratch("credentials");
-    fs::create_dir(&credentials).unwrap();
-    private(&credentials.join("root.key"), &key(1));
-    let flag = "--root-key=credential:root.key";
-    let variable = ("CREDENTIALS_DIRECTORY", text(&credentials));
-    let created = run(&vault, variable, &["init", flag, "--json"]).done().json();
-    assert_eq!(created["root_key_file"], json!(text(&credentials.join("root.key"))));
-    assert!(!vault.data_dir().join("root.key").exists());
-    run(&vault, variable, &["org", "create", "Acme", flag]).done();
-    let doctor = run(&vault, variable, &["doctor", flag]).stdout;
-    assert!(doctor.contains("can be decrypted with root key"), "{doctor}");
-
-    // Outside the service.
-    let refused = vault.run(&["org", "list", flag]).misused().stderr;
-    for expected in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key=file:"] {
-        assert!(refused.contains(expected), "{refused}");
-    }
-    vault.run(&["org", "list", &format!("--root-key=file:{}/root.key", text(&credentials))]).done();
-    let refused = run(&vault, variable, &["org", "list", "--root-key=credential:other.key"]).refused().stderr;
-    assert!(refused.contains("credentials/other.key not found"), "{refused}");
-    // A missing credential is not created.
-    let other = Vault::absent(Database::Sqlite);
-    let refused = run(&other, variable, &["init", "--root-key=credential:other.key"]).refused().stderr;
-    assert!(refused.contains("not found") && !credentials.join("other.key").exists(), "{refused}");
-    fs::set_permissions(credentials.join("root.key"), Permissions::from_mode(0o644)).unwrap();
-    run(&vault, variable, &["org", "list", flag]).refused().says("other users can read");
 }
 
 /// Waits until `is_done`.
@@ -169,20 +131,4 @@ fn commands_that_print_no_root_key_are_refused() {
     }
     let rotate = ["key", "rotate", "--root", "--new-root-key=command:/nonexistent/x"];
     vault.run(&rotate).refused().says("--new-root-key: the command `x` was not found");
-}
-
-#[test]
-fn replaced_settings_of_the_root_key_name_the_new_one() {
-    let vault = Vault::init(Database::Sqlite);
-    for (variable, expected) in [
-        ("ORGVAULT_ROOT_KEY_FILE", "was replaced: set ORGVAULT_ROOT_KEY=file:PATH"),
-        ("ORGVAULT_ROOT_KEY_SOURCE", "was replaced by root-key=credential:NAME or"),
-    ] {
-        run(&vault, (variable, "s3cret"), &["org", "list"]).misused().says(expected).omits("s3cret");
-    }
-    for value in ["aws-kms:arn:aws:kms:s3cret", "pkcs11:token=s3cret"] {
-        for flag in [&["org", "list", "--root-key", value][..], &["key", "rotate", "--root", "--new-root-key", value]] {
-            vault.run(flag).misused().says("command:COMMAND").says("docs/operate/root-key.md").omits("s3cret");
-        }
-    }
 }

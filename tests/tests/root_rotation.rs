@@ -2,7 +2,7 @@
 //! old one decrypts the backups made before.
 
 use serde_json::{Value, json};
-use std::fs::{self, Permissions};
+use std::fs;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 use vault_tests::binary::Run;
@@ -13,7 +13,6 @@ use vault_tests::{Account, ActivationListener, Client, Database, Integration, Va
 on_both_databases! {
     root_key_is_replaced_while_server_runs,
     instance_key_and_root_key_are_replaced_concurrently,
-    root_key_replacement_requires_confirmation,
 }
 
 fn text(path: &Path) -> &str {
@@ -107,34 +106,6 @@ fn colleague(vault: &Vault, file: &Path) -> Account {
         ["account", "create", "--org", "Acme", "--email", "colleague@example.com", "--role", "viewer", "--json"];
     let created = vault.run(&[&create[..], &["--root-key", text(file)]].concat()).done().json();
     Account::new(&created, None)
-}
-
-fn root_key_replacement_requires_confirmation(database: Database) {
-    let vault = Vault::init(database);
-    let key = fs::read(vault.data_dir().join("root.key")).unwrap();
-    for misused in [
-        &["key", "rotate", "--root"][..],
-        &["key", "rotate", "--all", "--new-root-key", "x"],
-        &["key", "rotate", "--root", "--all", "--new-root-key", "x"],
-        &["key", "rotate", "--new-root-key", "x"],
-    ] {
-        vault.run(misused).misused();
-    }
-    // A file that others can read, one with a weak key, and one in a missing directory.
-    let open = vault.scratch("open.key");
-    fs::write(&open, &key).unwrap();
-    fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
-    let weak = vault.scratch("weak.key");
-    fs::write(&weak, [0; 32]).unwrap();
-    fs::set_permissions(&weak, Permissions::from_mode(0o600)).unwrap();
-    let nowhere = vault.scratch("none/new.key");
-    for (file, expected) in [(&open, "other users can read"), (&weak, "all bytes are zero"), (&nowhere, "No such file")]
-    {
-        let refused = rotate(&vault, &["--new-root-key", text(file)]).refused().stderr;
-        assert!(refused.contains(expected) && refused.contains("cannot replace the root key"), "{refused}");
-    }
-    assert_eq!(vault.json(&["key", "status"])["other_root_keys"], json!([]));
-    assert_eq!(fs::read(vault.data_dir().join("root.key")).unwrap(), key);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use vault_cli::command::import::ImportArgs;
 use vault_cli::command::manifest::{ApplyArgs, ExportArgs};
 use vault_cli::completion;
 use vault_cli::failure::Failure;
+use vault_cli::form::JOB_VARIABLES;
 use vault_cli::text::{Moment, seconds};
 use vault_core::audit::AuditAction;
 use vault_core::id::ReceiverId;
@@ -159,7 +160,8 @@ fn hint(command: clap::Command) -> clap::Command {
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
-    let others = LISTENER_VARIABLES.into_iter().chain([SERVER_CA_FILE, settings::ADMIN]).map(str::to_owned);
+    let of_jobs = LISTENER_VARIABLES.into_iter().chain(JOB_VARIABLES);
+    let others = of_jobs.chain([SERVER_CA_FILE, settings::ADMIN]).map(str::to_owned);
     variables.map(|name| name.to_string_lossy().into_owned()).chain(others).collect()
 }
 
@@ -1021,6 +1023,7 @@ mod tests {
         let usage = usage.trim_start_matches("Usage: ").replace('|', "\\|");
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let about = about.lines().next().unwrap_or_default().replace('|', "\\|");
+        assert!(!about.is_empty(), "{usage} has no description");
         rows.push(format!("| `{usage}` | {about} |"));
     }
 

@@ -127,12 +127,8 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
 
 /// Runs a command of admins with the login of a profile.
 fn run_at_server(profile: &Profile, command: Command, output: Output) -> Result<(), Failure> {
-    Target::login(profile).and_then(|target| manage(&target, command, output)).map_err(|failure| {
-        match profile.as_str() {
-            Profile::DEFAULT => failure,
-            name => failure.noting(format!("with profile {name}")),
-        }
-    })
+    let done = Target::login(profile).and_then(|target| manage(&target, command, output));
+    done.map_err(|failure| failure.with_profile(profile))
 }
 
 fn run_on_vault(cli: Cli, flags: &ArgMatches, output: Output) -> Result<ExitCode, Failure> {

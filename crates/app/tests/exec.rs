@@ -7,9 +7,8 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -347,78 +346,6 @@ fn without_refresh_nothing_is_renewed() {
 }
 
 #[test]
-fn files_are_private_and_deleted_after_exit() {
-    let fake = ActivationListener::new(201, activation(&[gcs()]));
-    let script = r#"umask; stat -c %a "$GOOGLE_APPLICATION_CREDENTIALS" "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"
-        dirname "$(dirname "$GOOGLE_APPLICATION_CREDENTIALS")"; cat "$GOOGLE_APPLICATION_CREDENTIALS""#;
-    let mut command = Command::new("sh");
-    // `exec` does not change the command's umask.
-    command.args(["-c", r#"umask 027; exec "$@""#, "sh", env!("CARGO_BIN_EXE_orgvault"), "exec", "--namespace", "a/b"]);
-    fake.set_up(command.args(["--", "sh", "-c", script]));
-    let printed = support::Ran::of(command.output().unwrap()).done();
-    let lines: Vec<&str> = printed.splitn(5, '\n').collect();
-    assert_eq!(lines[..4], ["0027", "600", "700", fake.runtime().to_str().unwrap()]);
-    let key: serde_json::Value = serde_json::from_str(lines[4]).unwrap();
-    assert_eq!(key["type"], "service_account");
-    nothing_is_left(&fake);
-}
-
-#[test]
-fn runtime_directory_open_to_others_is_not_used() {
-    let fake = ActivationListener::new(201, activation(&[gcs()]));
-    fs::set_permissions(fake.runtime(), fs::Permissions::from_mode(0o755)).unwrap();
-    let printed = fake.exec(&[], r#"dirname "$GOOGLE_APPLICATION_CREDENTIALS""#).done();
-    let used = Path::new(printed.trim_end());
-    assert!(used.is_absolute() && !used.starts_with(fake.runtime()) && !used.exists(), "{used:?}");
-    nothing_is_left(&fake);
-}
-
-#[test]
-fn several_credentials_have_names() {
-    let fake = ActivationListener::new(201, activation(&[s3(), gcs()]));
-    let names = ["--name", "from=s3", "--name", "to=gcs"];
-    let printed = fake.exec(&names, r#"echo "$FROM_AWS_ACCESS_KEY_ID"; test -r "$TO_GOOGLE_APPLICATION_CREDENTIALS""#);
-    assert_eq!(printed.done(), "AKIA\n");
-    nothing_is_left(&fake);
-    // Without names the credential is ambiguous, and no command is started.
-    let message = fake.exec(&[], "echo started").refused(125);
-    assert!(message.contains("a/b has 2 matching credentials") && message.contains(S3_ID), "{message}");
-    nothing_is_left(&fake);
-}
-
-#[test]
-fn exit_status_is_that_of_command() {
-    let fake = ActivationListener::new(201, activation(&[gcs()]));
-    for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -9 $$", 137), ("kill -15 $$", 143)]
-    {
-        assert_eq!(fake.exec(&[], script).status, Some(status), "{script}");
-        nothing_is_left(&fake);
-    }
-    let plain = fake.path("plain");
-    fs::write(&plain, "echo started").unwrap();
-    fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
-    for (program, status) in
-        [("/nowhere/program", 127), ("no-such-program-anywhere", 127), (plain.to_str().unwrap(), 126)]
-    {
-        let message = fake.run(&["exec", "--namespace", "a/b", "--", program]).refused(status);
-        assert!(message.contains(&format!("cannot start {program}")), "{message}");
-        nothing_is_left(&fake);
-    }
-    for misused in
-        [&["exec", "--namespace", "a/b"][..], &["exec", "--", "true"], &["exec", "--namespace", "a/b", "true"]]
-    {
-        fake.run(misused).refused(2);
-    }
-    let refusing = ActivationListener::new(404, problem(404, "not-found"));
-    let message = refusing.exec(&[], "echo started").refused(125);
-    assert!(message.starts_with("orgvault: cannot activate a/b at unix:/"), "{message}");
-    assert_eq!(refusing.requests().len(), 1);
-    // Errors before the first request have the same exit status.
-    fs::remove_file(refusing.path("token")).unwrap();
-    refusing.exec(&[], "echo started").refused(125);
-}
-
-#[test]
 fn failed_end_is_reported_and_keeps_status() {
     let fake = ActivationListener::new(201, activation(&[gcs()]));
     // An activation that expired before the command exited causes no warning.
@@ -624,4 +551,11 @@ fn wait_for_the_end_of(process: Pid) {
     while fs::read_to_string(&path).is_ok_and(|status| !ended(status)) {
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn credential_of_an_unknown_type_needs_a_newer_program() {
+    let fake = ActivationListener::new(201, activation(&[s3().replace("\"s3\"", "\"tape\"")]));
+    let message = fake.run(&["activate", "--namespace", "a/b"]).refused(1);
+    assert!(message.contains("older than the server"), "{message}");
 }

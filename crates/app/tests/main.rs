@@ -2,6 +2,5 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test fails by panicking")]
 
-mod activate;
 mod exec;
 mod support;

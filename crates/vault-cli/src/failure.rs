@@ -1,5 +1,6 @@
 //! The failure of a command.
 
+use crate::client::login::Profile;
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
@@ -43,10 +44,22 @@ impl Failure {
         Self { status: if self.status == 1 { status } else { self.status }, ..self }
     }
 
-    /// Appends a note about the circumstances.
+    /// Adds a note about the circumstances to the first line.
     #[must_use]
-    pub fn noting(self, note: impl fmt::Display) -> Self {
-        Self { message: format!("{} ({note})", self.message), ..self }
+    pub fn noting(mut self, note: impl fmt::Display) -> Self {
+        let end = self.message.find('\n').unwrap_or(self.message.len());
+        self.message.insert_str(end, &format!(" ({note})"));
+        self
+    }
+
+    /// Names the profile, unless it is the default or the message names it.
+    #[must_use]
+    pub fn with_profile(self, profile: &Profile) -> Self {
+        let name = profile.as_str();
+        match name == Profile::DEFAULT || self.message.contains(&format!("profile {name}")) {
+            true => self,
+            false => self.noting(format!("with profile {name}")),
+        }
     }
 
     /// Returns the exit status of the program.
@@ -94,6 +107,7 @@ pub fn flag_of(pointer: &str) -> String {
         ("trusts" | "issuer" | "claims" | "max_lifetime", _) => "--trust".to_owned(),
         ("to", _) => "--email".to_owned(),
         ("text", "") => "TEXT".to_owned(),
+        ("organization", "") => "NAME".to_owned(),
         ("password" | "new_password", _) => "--password-file".to_owned(),
         (name, _) => format!("--{}", name.replace('_', "-")),
     }

@@ -14,7 +14,7 @@ mod rclone;
 mod served;
 mod shell;
 
-pub use env::{Assignment, CHECKSUMS, EnvironmentVariables, PrivateFile, WHEN_REQUIRED};
+pub use env::{Assignment, CHECKSUMS, EnvironmentVariables, JOB_VARIABLES, PrivateFile, WHEN_REQUIRED};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use std::borrow::Cow;

@@ -315,7 +315,7 @@ async fn egress_proxy(settings: &Settings) -> Option<Check> {
     let egress = match egress::of(settings) {
         Ok(egress) => egress,
         Err(failure) => {
-            let remedy = "Correct the file, its owner or its mode.";
+            let remedy = "Correct the value, or the owner or mode of its file.";
             return Some(Check::other(CHECK, Outcome::Failed, failure.to_string(), remedy));
         }
     };

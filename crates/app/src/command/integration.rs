@@ -259,7 +259,7 @@ fn job_lines(target: &Target<'_>, integration: &IssuedIntegration, file: Option<
         None => (
             String::new(),
             "The settings have no --activation-listen. Set ORGVAULT_ACTIVATION_URL to the address of the server's\n\
-             activation listener (unix:/PATH or https://HOST:PORT/v1), then:\n\n",
+             activation listener (unix:/PATH or https://HOST:PORT/v1).\n\n",
         ),
     };
     let flags = format!("{url}--token-file {file} --namespace {}", quoted(&namespace));

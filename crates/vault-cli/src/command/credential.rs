@@ -37,10 +37,7 @@ const CHECK_POLL: Duration = Duration::from_millis(500);
 /// Runs a command of `orgvault credential`.
 pub fn run(args: CredentialArgs, output: Output) -> Result<ExitCode, Failure> {
     let profile = args.profile.profile;
-    carry_out(args.command, &profile, output).map_err(|failure| match profile.as_str() {
-        Profile::DEFAULT => failure,
-        name => failure.noting(format!("with profile {name}")),
-    })
+    carry_out(args.command, &profile, output).map_err(|failure| failure.with_profile(&profile))
 }
 
 fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> Result<ExitCode, Failure> {

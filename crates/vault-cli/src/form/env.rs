@@ -190,8 +190,8 @@ pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
     SecretBytes::from(["[default]\n", addressing_lines(view.addressing())].concat().into_bytes())
 }
 
-/// Variables of OrgVault. Those that a credential does not set must not keep the value of another.
-const OWN: [&str; 13] = [
+/// Variables of OrgVault for jobs. Those that a credential does not set must not keep the value of another.
+pub const JOB_VARIABLES: [&str; 13] = [
     "ORGVAULT_CREDENTIAL_FILE",
     DUCKDB_SECRET,
     "ORGVAULT_BUCKET",
@@ -259,7 +259,7 @@ impl EnvironmentVariables {
     /// Returns whether a variable must not be inherited by the command, because the credential's tools would combine it
     /// with these, for example the session token of another credential or another endpoint.
     pub fn displaces(&self, inherited: &str) -> bool {
-        let of_tools = || displaced_by(self.kind).contains(&inherited) || OWN.contains(&inherited);
+        let of_tools = || displaced_by(self.kind).contains(&inherited) || JOB_VARIABLES.contains(&inherited);
         inherited.starts_with(&self.remote_prefix)
             || displaced_from_rclone_by(self.kind).contains(&inherited)
             || self.plain && of_tools()
@@ -267,7 +267,7 @@ impl EnvironmentVariables {
 }
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
-    let displaced = displaced_by(subject.vended.kind()).iter().chain(&OWN).copied();
+    let displaced = displaced_by(subject.vended.kind()).iter().chain(&JOB_VARIABLES).copied();
     Ok(lines(subject, displaced, &assignments(subject)?))
 }
 

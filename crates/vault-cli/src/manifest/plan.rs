@@ -2,6 +2,7 @@
 
 use super::document::{Credential, Integration, Manifest, Person, Receiver, State};
 use super::{DATA_VERSION, MANAGED_BY, NAME, Violation};
+use crate::text::counted;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -56,9 +57,9 @@ impl fmt::Display for Change {
             }
             Self::CreateIntegration(Integration { request, .. }) => {
                 let token = if request.token == Some(true) { ", with a token" } else { "" };
-                let trusts = request.trusts.iter().flatten().count();
+                let trusts = counted(request.trusts.iter().flatten().count() as u64, "trust");
                 let namespaces = request.namespaces.join(", ");
-                write!(f, "+ integration {}: {namespaces}, {trusts} trusts{token}", request.name)
+                write!(f, "+ integration {}: {namespaces}, {trusts}{token}", request.name)
             }
             Self::UpdateIntegration { name, change, .. } => {
                 let namespaces =

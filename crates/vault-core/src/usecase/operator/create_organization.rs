@@ -27,7 +27,7 @@ impl Operator {
     /// # Errors
     /// [`Refusal::NameTaken`] if it exists.
     pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
-        let name = OrganizationName::parse(name).map_err(|error| error.at("/name"))?;
+        let name = OrganizationName::parse(name).map_err(|error| error.at("/organization"))?;
         let id = OrganizationId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         self.run(CreateOrganization { id, name }).await
     }
