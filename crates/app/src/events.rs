@@ -56,6 +56,7 @@ impl EventSink for ServerEvents {
             Event::RequestRepeated => metrics::counter!("orgvault_requests_repeated_total").increment(1),
             Event::EventsTakenOver => metrics::counter!("orgvault_events_taken_over_total").increment(1),
             Event::ChangesCommitted { changes } => figures::count_batch(changes),
+            Event::SpaceFreed => tracing::info!("the disk of the database has space again; writes work"),
             Event::ConnectionAwaited { waited, obtained } => figures::count_wait(waited, obtained),
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vault_core::credential_counts::CredentialCounts;
+use vault_core::maintenance::COUNT_SLICE;
 use vault_core::usecase::{KeyUsage, Operator};
 use vault_embed::OpenVault;
 
@@ -134,7 +135,7 @@ pub(crate) async fn keep(operator: Operator, nearing_limit: Alarm) {
         if began < count_at {
             continue;
         }
-        match operator.count_by_state().await {
+        match operator.count_by_state(COUNT_SLICE).await {
             Ok(credential_counts) => show_stock(&credential_counts),
             Err(error) => {
                 let error = &error as &dyn Error;

@@ -1,4 +1,4 @@
-//! Envelope of a transaction that changes something.
+//! Envelope of a change whose audit record was made before its transaction.
 
 use crate::audit::SealedAuditRecord;
 use crate::principal::Principal;
@@ -6,9 +6,8 @@ use crate::time::Timestamp;
 
 /// A change with its principal, time and audit record.
 ///
-/// A store authorizes [`Command::principal`] before `payload` and appends [`Command::audit`] after it, in one transaction.
-/// It refuses an unauthorized principal with [`StoreError::Denied`](crate::port::StoreError::Denied) and writes
-/// nothing. It records nothing if `payload` changes nothing.
+/// Its operation authorizes [`Command::principal`] before `payload` and appends [`Command::audit`] after it. It records nothing
+/// if `payload` changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command<A, P = Principal> {
     /// Principal that makes the request.

@@ -25,10 +25,9 @@ pub enum Error {
     /// A rule of the operation forbids the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store failed. Never contains [`StoreError::Denied`] or [`StoreError::Refused`], which become
-    /// [`Error::Denied`] and [`Error::Refused`].
+    /// The store failed.
     #[error(transparent)]
-    Store(StoreError),
+    Store(#[from] StoreError),
     /// Encryption or decryption failed.
     #[error(transparent)]
     Seal(SealError),
@@ -290,8 +289,6 @@ impl StoreError {
     /// Returns the action that the caller can take.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Denied(denial) => denial.kind(),
-            Self::Refused(refusal) => refusal.kind(),
             Self::Full | Self::Unavailable(_) => ErrorKind::Retry,
             Self::Integrity { .. } => ErrorKind::Damaged,
             Self::Fault(_) => ErrorKind::Fault,
@@ -306,16 +303,6 @@ impl SealError {
             Self::Integrity { .. } | Self::UnknownKey { .. } => ErrorKind::Damaged,
             Self::Store(error) => error.kind(),
             Self::Fault(_) => ErrorKind::Fault,
-        }
-    }
-}
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Denied(denial) => Self::Denied(denial),
-            StoreError::Refused(refusal) => Self::Refused(refusal),
-            error => Self::Store(error),
         }
     }
 }

@@ -65,6 +65,7 @@ pub mod json;
 pub mod keyring;
 pub mod lockout;
 pub mod login;
+pub mod maintenance;
 pub mod namespace;
 pub mod network;
 pub mod notice;

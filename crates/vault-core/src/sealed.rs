@@ -78,6 +78,8 @@ pub struct InstanceRecord {
     pub keyring: Blob,
     /// Time of creation of the instance.
     pub created_at: Timestamp,
+    /// Restore epoch, which is 0 before the first restore.
+    pub restore_epoch: u64,
 }
 
 /// State in the life cycle of a key.

@@ -63,6 +63,7 @@ impl Keyring {
             wrapped,
             keyring,
             created_at: now,
+            restore_epoch: 0,
         };
         let keyring = Self::open(wrapper, entropy, &record)?;
         Ok(NewInstance { instance: record, keyring })

@@ -172,6 +172,7 @@ fn open(vectors: &Vectors, root: &LoadedRootKey) -> (Keyring, OrganizationKeys, 
         wrapped: vectors.blob("instance-key.wrapped"),
         keyring: vectors.blob("keyring"),
         created_at: NOW,
+        restore_epoch: 0,
     };
     let keyring = Keyring::open(root, Arc::new(OsEntropy), &instance).unwrap();
     let key = |name: &str| WrappedKey {

@@ -103,7 +103,7 @@ impl Deployment {
             integrations: Integrations::new(environment.clone(), operations.clone(), entropy),
             keys: Keys::new(environment.clone(), store.clone(), operations.clone(), rewrapper).batch(1),
             vault: Vault::new(environment.clone(), tally.clone(), operations.clone()),
-            operator: Operator::new(environment.clone(), tally, store.clone(), operations.clone()),
+            operator: Operator::new(environment.clone(), tally, operations.clone()),
             operations,
             environment,
             digester,

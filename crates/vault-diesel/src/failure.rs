@@ -1,19 +1,12 @@
 //! Failures of transactions, and the port errors that callers get for them.
 
 use diesel::result::Error as SqlError;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use vault_core::Refusal;
 use vault_core::port::{Event, EventSink, StoreError};
-use vault_core::principal::Denial;
 
 /// Failure of a transaction. Nothing of it is committed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The principal is not authorized. Returned before the first write.
-    Denied(Denial),
-    /// A rule that several transactions share forbids the change.
-    Refused(Refusal),
     /// The database returned an error, or the connection was lost.
     Sql(SqlError),
     /// A row has content that this crate never writes.
@@ -52,18 +45,6 @@ impl From<SqlError> for Failure {
     }
 }
 
-impl From<Denial> for Failure {
-    fn from(denial: Denial) -> Self {
-        Self::Denied(denial)
-    }
-}
-
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
 impl Failure {
     pub(crate) const fn damaged(table: &'static str, id: String, reason: &'static str) -> Self {
         Self::Damaged { table, id, reason }
@@ -73,7 +54,7 @@ impl Failure {
     pub(crate) fn severity(&self, classify: fn(&SqlError) -> Severity) -> Severity {
         match self {
             Self::Sql(error) => classify(error),
-            Self::Denied(_) | Self::Refused(_) | Self::Damaged { .. } => Severity::Broken,
+            Self::Damaged { .. } => Severity::Broken,
             Self::Overtaken => Severity::Again,
         }
     }
@@ -81,8 +62,6 @@ impl Failure {
     /// Converts the failure to the error of the port. `classify` classifies errors of the database.
     pub(crate) fn into_store_error(self, classify: fn(&SqlError) -> Severity) -> StoreError {
         match self {
-            Self::Denied(denial) => StoreError::Denied(denial),
-            Self::Refused(refusal) => StoreError::Refused(refusal),
             Self::Damaged { table, id, reason } => StoreError::Integrity { table, id, reason },
             Self::Overtaken => unavailable("rows changed while they were read"),
             Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {
@@ -126,12 +105,10 @@ fn lacks_right(error: &SqlError) -> bool {
     ["permission denied for ", "must be owner of "].iter().any(|start| information.message().starts_with(start))
 }
 
-/// Reports what transactions reveal about the store: emits an event for each damaged row, and records that the disk is
-/// full.
+/// Reports what transactions reveal about the store.
 #[derive(Default)]
 pub(crate) struct Reports {
     events: OnceLock<Arc<dyn EventSink>>,
-    full: AtomicBool,
 }
 
 impl Reports {
@@ -146,27 +123,12 @@ impl Reports {
         }
     }
 
-    /// Returns the outcome unchanged, after reporting a damaged row or a full disk.
+    /// Returns the outcome unchanged, after reporting a damaged row.
     pub(crate) fn seen<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
-        match &outcome {
-            Err(StoreError::Integrity { table, id, .. }) => {
-                self.report(Event::IntegrityFailure { table, id: id.clone() });
-            }
-            Err(StoreError::Full) => self.full.store(true, Ordering::Relaxed),
-            _ => {}
+        if let Err(StoreError::Integrity { table, id, .. }) = &outcome {
+            self.report(Event::IntegrityFailure { table, id: id.clone() });
         }
         outcome
-    }
-
-    /// Returns whether a transaction failed because the disk was full since the last [`Reports::has_space`]. A
-    /// transaction that succeeded since is no evidence of free space: it may have written little or nothing.
-    pub(crate) fn is_full(&self) -> bool {
-        self.full.load(Ordering::Relaxed)
-    }
-
-    /// Records that the disk has free space.
-    pub(crate) fn has_space(&self) {
-        self.full.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,8 +1,7 @@
 //! The store of OrgVault through Diesel, on an embedded SQLite file encrypted by SQLCipher or on PostgreSQL.
 //!
-//! Every transaction of the store ports is written and compiled once for both databases, in `transaction/`, by the Diesel
-//! backend in `db/`. `port/` implements the ports with them. A database adds what differs: how connections are opened and
-//! shared, and what its errors mean.
+//! `rows/` has the rows of operations, written and compiled once for both databases with the Diesel backend in `db/`. `port/`
+//! implements the ports. A database adds what differs: how connections are opened and shared, and what its errors mean.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -40,9 +39,9 @@ mod rows;
 mod schema;
 mod sqlite;
 mod stored;
-mod transaction;
 mod transfer;
 mod turns;
+mod work;
 
 pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};

@@ -25,16 +25,6 @@ pub struct StoreLoad {
     pub limit: usize,
 }
 
-/// Creates the span of a read with the query `Q`.
-pub(crate) fn reading<Q>() -> Span {
-    trace_span!(target: TARGET, "store.read", otel.kind = "client", query = subject::<Q>())
-}
-
-/// Creates the span of a write with the command `C`, including its wait.
-pub(crate) fn writing<C>() -> Span {
-    trace_span!(target: TARGET, "store.write", otel.kind = "client", command = subject::<C>())
-}
-
 /// Creates the span of an operation, including its wait.
 pub(crate) fn operating(work: &dyn Work) -> Span {
     let operation = work.name();
@@ -42,12 +32,6 @@ pub(crate) fn operating(work: &dyn Work) -> Span {
         false => trace_span!(target: TARGET, "store.read", otel.kind = "client", query = operation),
         true => trace_span!(target: TARGET, "store.write", otel.kind = "client", command = operation),
     }
-}
-
-/// Returns the last identifier in the name of a type. For a `Command`, this is the name of its payload.
-fn subject<T>() -> &'static str {
-    let name = std::any::type_name::<T>().trim_end_matches(['>', ')', ',']);
-    name.rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_')).next().unwrap_or_default()
 }
 
 /// Waits for a permit of this organization. If none was free, emits how long the wait took and whether it succeeded,
@@ -102,15 +86,6 @@ mod tests {
             let Event::ConnectionAwaited { obtained, .. } = event else { panic!("{event:?}") };
             self.0.lock().expect("nothing panics").push(obtained);
         }
-    }
-
-    #[test]
-    fn span_names_payload_of_command() {
-        use vault_core::Command;
-        use vault_core::credential::SaveCredential;
-        assert_eq!(subject::<Command<SaveCredential>>(), "SaveCredential");
-        assert_eq!(subject::<SaveCredential>(), "SaveCredential");
-        assert_eq!((subject::<()>(), subject::<Vec<u8>>()), ("", "u8"));
     }
 
     #[tokio::test]

@@ -8,13 +8,15 @@ use support::postgres::{database, query, store};
 use support::sqlite::Scratch;
 use support::world::World;
 use uuid::Uuid;
+use vault_core::Error;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{Actor, AppendEntries, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
+use vault_core::maintenance::{DeleteExpired, Expired};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::DeleteOrganization;
-use vault_core::port::{Expired, Maintenance, RowStore, StoreError};
+use vault_core::port::{RowStore, StoreError};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -110,9 +112,8 @@ async fn audit_log_names_issued_credentials_on_postgres() {
 /// Creates a world with some rows of each kind that integrations have, and deletes them.
 async fn delete_all<S>(shared: &Arc<S>) -> World
 where
-    S: Maintenance + RowStore + 'static,
+    S: RowStore + 'static,
 {
-    let store = &**shared;
     let world = World::make(shared, NUMBERS + 1).await;
     let found = world.integration(shared).await;
     world.operate(shared, &Principal::Operator, world.rotate(&found)).await.unwrap();
@@ -123,7 +124,8 @@ where
     }
     assert!(world.set_frozen(shared, &Principal::Operator, true).await);
     world.operate(shared, &Principal::Operator, DeleteOrganization(world.organization)).await.unwrap();
-    while store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    let erase = DeleteExpired(Expired::Erasures);
+    while world.operate(shared, &Principal::Operator, erase).await.unwrap() > 0 {}
     world
 }
 
@@ -170,11 +172,11 @@ async fn damaged_rows_are_reported_and_none_is_omitted() {
     let principal = world.activator(&world.integration(&store).await);
     let lost = world.save_activated(&store).await;
     world.save_activated(&store).await;
-    let named = |failure: StoreError| match failure {
-        StoreError::Integrity { table, id, reason } => (table, id, reason),
-        other => panic!("{other:?}"),
-    };
     scratch.bare().execute("DELETE FROM credential_secrets WHERE id = ?1", [lost.as_uuid()]).unwrap();
-    let failure = store.fetch_credentials(world.take(&principal)).await.unwrap_err();
-    assert_eq!(named(failure), ("credential_secrets", lost.to_string(), "missing"));
+    let Err(Error::Store(StoreError::Integrity { table, id, reason })) =
+        store.fetch_credentials(world.take(&principal)).await
+    else {
+        panic!("the row is missing")
+    };
+    assert_eq!((table, id, reason), ("credential_secrets", lost.to_string(), "missing"));
 }

@@ -5,15 +5,16 @@ use crate::support;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
+use support::now;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::Error;
 use vault_core::account::{AccountChange, ChangeAccount};
+use vault_core::maintenance::CheckStore;
 use vault_core::organization::{DeleteOrganization, OrganizationState, ReadOrganization, SetOrganizationState};
-use vault_core::port::{Maintenance as _, StoreError};
+use vault_core::port::StoreError;
 use vault_core::principal::{Denial, Principal};
-use vault_core::time::Timestamp;
 use vault_diesel::{ConnectError, PostgresSettings, PostgresStore};
 use vault_testkit::postgres::{Cluster, Options};
 
@@ -25,12 +26,6 @@ fn number() -> u64 {
 }
 
 /// Returns the current time, which the server has too.
-#[expect(clippy::disallowed_methods, reason = "compared with the server's own clock")]
-fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_save_succeeds_after_acknowledged_logout() {
     for _ in 0..16 {
@@ -131,9 +126,11 @@ async fn revocation_waits_for_saves_in_flight() {
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_clock_is_measured() {
     let store = store(database()).await;
-    let skew = store.check(now()).await.unwrap().unwrap();
+    let world = World::make(&store, number()).await;
+    let skew_at = async |now| world.running_at(now, &store, Principal::Operator, CheckStore).await.unwrap().unwrap();
+    let skew = skew_at(now()).await;
     assert!(skew.abs() < 30_000, "{skew}");
-    let skew = store.check(now().plus_seconds(-90)).await.unwrap().unwrap();
+    let skew = skew_at(now().plus_seconds(-90)).await;
     assert!((60_000..120_000).contains(&skew), "{skew}");
 }
 

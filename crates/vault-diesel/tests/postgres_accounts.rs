@@ -20,8 +20,8 @@ use vault_core::invitation::{
 };
 use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::login::{AttemptOutcome, FinishAttempt, Reservation, ReserveAttempt, VerifiedFactors};
+use vault_core::maintenance::{DeleteExpired, Expired};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Expired, Maintenance as _};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::EndSession;
@@ -342,10 +342,8 @@ async fn concurrent_re_enrolments_do_not_deadlock() {
                 let login = world.finish(server, login);
                 operations.push(async move { made(login.await) }.boxed());
             }
-            operations.push(
-                async move { made(server.delete_expired(Expired::Invitations, NOW).await.map_err(Error::from)) }
-                    .boxed(),
-            );
+            let expire = world.running(server, Principal::Operator, DeleteExpired(Expired::Invitations));
+            operations.push(async move { made(expire.await) }.boxed());
             let found = world.running(server, Principal::Operator, FindInvitation(code));
             operations.push(async move { made(found.await) }.boxed());
         }

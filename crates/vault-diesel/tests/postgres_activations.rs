@@ -14,9 +14,8 @@ use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::activation::{FetchCredentials, ForIntegration};
 use vault_core::integration::{FoundIntegration, IntegrationRefusal};
+use vault_core::maintenance::{DeleteExpired, Expired};
 use vault_core::organization::{DeleteOrganization, OrganizationState, SetOrganizationState};
-use vault_core::port::Expired;
-use vault_core::port::{Maintenance as _, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::{Command, Error, Refusal};
@@ -78,7 +77,8 @@ async fn activations_changes_and_freezes_do_not_deadlock() {
                 (if round % 2 == 0 { admin } else { &Principal::Operator }, world.rotate(&found));
             let rotate = async move { world.operate(server, authority, rotation).await.is_ok() };
             operations.push(rotate.boxed());
-            operations.push(async move { decided(server.delete_expired(Expired::Activations, NOW).await) }.boxed());
+            let expire = world.running(server, Principal::Operator, DeleteExpired(Expired::Activations));
+            operations.push(async move { decided(expire.await) }.boxed());
         }
         let rotated = join_all(operations).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 2);
@@ -135,8 +135,7 @@ async fn deadlocks(address: &str, stores: [Arc<PostgresStore>; 2]) -> i64 {
 }
 
 /// Checks that the store did not fail. A refusal is a valid outcome. Returns `false`.
-fn decided<T>(outcome: Result<T, impl Into<Error>>) -> bool {
-    let outcome = outcome.map_err(Into::into);
+fn decided<T>(outcome: Result<T, Error>) -> bool {
     assert!(matches!(outcome, Ok(_) | Err(Error::Denied(_) | Error::Refused(_))), "{:?}", outcome.err());
     false
 }
@@ -182,8 +181,8 @@ impl Revocation {
 
     async fn is_reported(self, store: &Arc<PostgresStore>, command: ForIntegration<FetchCredentials>) {
         let reported = match store.fetch_credentials(command).await {
-            Err(StoreError::Refused(refusal)) => Ok(refusal),
-            Err(StoreError::Denied(Denial::Integration(refusal))) => Err(refusal),
+            Err(Error::Refused(refusal)) => Ok(refusal),
+            Err(Error::Denied(Denial::Integration(refusal))) => Err(refusal),
             other => panic!("{other:?} of {}", activated()),
         };
         assert_eq!(reported, self.refusal());

@@ -3,34 +3,12 @@
 use crate::support;
 
 use std::sync::Arc;
-use support::postgres::query;
 use support::sqlite::Scratch;
 use support::subject::{OnPostgres, OnSqlite};
-use uuid::Uuid;
-use vault_core::port::KeyedDigester as _;
 use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
 use vault_testkit::contract::{restore, run};
-use vault_testkit::crypto::FakeDigester;
 use vault_testkit::memory::MemoryStore;
 use zeroize::Zeroizing;
-
-/// Returns the statement for the row of the instance, whose key is the one that the cases use for digests.
-fn instance(id: impl Fn(&Uuid) -> String, blob: &str) -> String {
-    let (key, other) = (id(FakeDigester::default().active_key().as_uuid()), id(&Uuid::from_u128(1)));
-    format!("INSERT INTO instance VALUES (1, {other}, {other}, {key}, {blob}, {blob}, 0, 0)")
-}
-
-async fn sqlite() -> OnSqlite {
-    let subject = OnSqlite::new().await;
-    subject.scratch.bare().execute(&instance(|id| format!("x'{}'", id.simple()), "x'00'"), []).unwrap();
-    subject
-}
-
-async fn postgres() -> OnPostgres {
-    let subject = OnPostgres::alone().await;
-    query(&subject.address, &instance(|id| format!("'{id}'"), "''"));
-    subject
-}
 
 #[tokio::test]
 async fn backup_copy_is_one_verified_file_under_its_own_key() {
@@ -74,12 +52,12 @@ fn finished_restore_revokes_earlier_rights_in_memory() {
 
 #[test]
 fn finished_restore_revokes_earlier_rights_on_sqlite() {
-    run(sqlite(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
+    run(OnSqlite::new(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
 }
 
 #[test]
 fn finished_restore_revokes_earlier_rights_on_postgres() {
-    run(postgres(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
+    run(OnPostgres::alone(), async |store: &_| restore::finished_restore_revokes_earlier_rights(store).await);
 }
 
 /// Returns the IDs and versions of the entities of a kind.

@@ -7,12 +7,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
 use vault_core::credential::SaveCredential;
+use vault_core::maintenance::CheckStore;
 use vault_core::organization::ReadOrganization;
-use vault_core::port::{Maintenance as _, StoreError};
+use vault_core::port::StoreError;
 use vault_core::principal::Principal;
 use vault_core::{Error, Refusal};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
@@ -225,10 +225,10 @@ async fn damaged_page_affects_only_its_rows() {
 
 #[tokio::test]
 async fn store_check_reports_failure() {
-    let (_scratch, store, _) = setting().await;
-    assert_eq!(store.check(NOW).await.unwrap(), None);
+    let (_scratch, store, world) = setting().await;
+    assert_eq!(world.operate(&store, &Principal::Operator, CheckStore).await.unwrap(), None);
     store.close().await;
-    assert!(store.check(NOW).await.is_err());
+    assert!(world.operate(&store, &Principal::Operator, CheckStore).await.is_err());
 }
 
 /// Set in the child process whose disk fails.
@@ -260,7 +260,7 @@ async fn failed_commit_closes_store() {
     setrlimit(Resource::Fsize, limit).unwrap();
     assert!(world.saved(&store).await.is_err());
     assert!(world.listed(&store, world.list(10)).await.is_err());
-    assert!(store.check(NOW).await.is_err());
+    assert!(world.operate(&store, &Principal::Operator, CheckStore).await.is_err());
     store.close().await;
     drop(store);
     let store = scratch.open();

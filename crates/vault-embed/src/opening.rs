@@ -210,6 +210,7 @@ impl Opening {
             SchemaState::Empty => None,
             _ => opened.store.ports().keys.instance().await?,
         };
+        let epoch = instance.as_ref().map_or(0, |instance| instance.restore_epoch);
         let (root, keyring, applied) = match instance {
             Some(_) if mode == Mode::Create => return Err(Error::Exists { database: database.to_string() }),
             Some(record) => run.open_existing(&opened, root, record, &schema, progress).await?,
@@ -218,7 +219,6 @@ impl Opening {
         run.first_run.end();
         keyring.renewing(Arc::clone(&root), opened.store.ports().keys);
 
-        let epoch = opened.store.ports().operator.restore_epoch().await?;
         let pool = HashingPool::new().map_err(Error::Hashing)?;
         let (ports, opener) = run.platform.ports(&keyring, &opened.store, &pool, epoch)?;
         let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.operations.clone()));

@@ -171,7 +171,7 @@ impl OpenVault {
     /// # Errors
     /// The store failed, or the file cannot be written.
     pub async fn re_anchor(&self, path: &Path) -> Result<(), Error> {
-        let epoch = self.ports.store.operator.restore_epoch().await?;
+        let epoch = self.restore_epoch().await?;
         let checkpoint = self.operator().newest_checkpoint().await?;
         if let Some(directory) = path.parent() {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -185,7 +185,7 @@ impl OpenVault {
     /// # Errors
     /// The store failed.
     pub async fn restore_epoch(&self) -> Result<u64, StoreError> {
-        self.ports.store.operator.restore_epoch().await
+        Ok(self.ports.store.keys.instance().await?.map_or(0, |instance| instance.restore_epoch))
     }
 
     /// Checks the pages of the embedded database file while it is in use, and returns descriptions of damage. Returns

@@ -29,8 +29,7 @@ impl OpenVault {
     /// Returns the context to create and change organizations, and to maintain the store.
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
-        let (tally, store) = (self.tally.clone(), ports.store.operator.clone());
-        Operator::new(ports.environment.clone(), tally, store, ports.operations.clone())
+        Operator::new(ports.environment.clone(), self.tally.clone(), ports.operations.clone())
     }
 }
 

@@ -14,7 +14,7 @@ use vault_core::audit::Origin;
 use vault_core::credential::{ChangeCredential, ChangedVersion, SaveCredential};
 use vault_core::id::CredentialId;
 use vault_core::operation::{Operation, Operations};
-use vault_core::port::{IdGenerator, RowStore, StoreError};
+use vault_core::port::{IdGenerator, RowStore};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
@@ -30,7 +30,7 @@ pub trait CredentialCommands {
     fn save_credential(
         &self,
         command: Command<Saving>,
-    ) -> impl Future<Output = Result<CredentialId, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<CredentialId, Error>> + Send + 'static {
         run::<SaveCredential, _>(self.rows(), command)
     }
 
@@ -38,7 +38,7 @@ pub trait CredentialCommands {
     fn fetch_credentials(
         &self,
         command: ForIntegration<FetchCredentials>,
-    ) -> impl Future<Output = Result<Vec<FetchedCredential>, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Vec<FetchedCredential>, Error>> + Send + 'static {
         let fetched = by_integration(self.rows(), command);
         async move { Ok(fetched.await?.credentials) }
     }
@@ -47,7 +47,7 @@ pub trait CredentialCommands {
     fn issue_credentials(
         &self,
         command: ForIntegration<IssueCredentials>,
-    ) -> impl Future<Output = Result<Option<IssuanceRefusal>, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Option<IssuanceRefusal>, Error>> + Send + 'static {
         by_integration(self.rows(), command)
     }
 
@@ -55,7 +55,7 @@ pub trait CredentialCommands {
     fn list_activations(
         &self,
         query: ListActivations,
-    ) -> impl Future<Output = Result<Vec<Activation>, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Vec<Activation>, Error>> + Send + 'static {
         by_integration(self.rows(), query)
     }
 
@@ -63,7 +63,7 @@ pub trait CredentialCommands {
     fn find_activation(
         &self,
         query: FindActivation,
-    ) -> impl Future<Output = Result<Option<Activation>, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Option<Activation>, Error>> + Send + 'static {
         by_integration(self.rows(), query)
     }
 
@@ -71,15 +71,12 @@ pub trait CredentialCommands {
     fn end_activation(
         &self,
         command: ForIntegration<EndActivation>,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<bool, Error>> + Send + 'static {
         by_integration(self.rows(), command)
     }
 
     /// Removes an activation that issued nothing.
-    fn abort_activation(
-        &self,
-        command: AbortActivation,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send + 'static {
+    fn abort_activation(&self, command: AbortActivation) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         by_integration(self.rows(), command)
     }
 
@@ -87,7 +84,7 @@ pub trait CredentialCommands {
     fn change_credential(
         &self,
         command: Command<Changing>,
-    ) -> impl Future<Output = Result<ChangedVersion, StoreError>> + Send + 'static {
+    ) -> impl Future<Output = Result<ChangedVersion, Error>> + Send + 'static {
         run::<ChangeCredential, _>(self.rows(), command)
     }
 }
@@ -123,16 +120,13 @@ impl IdGenerator for Given {
     }
 }
 
-async fn run<O: Operation + From<A>, A>(
-    store: Arc<dyn RowStore>,
-    command: Command<A>,
-) -> Result<O::Outcome, StoreError> {
+async fn run<O: Operation + From<A>, A>(store: Arc<dyn RowStore>, command: Command<A>) -> Result<O::Outcome, Error> {
     let id = *command.audit.record.id.as_uuid();
     operate(store, &command.principal, (command.now, id), O::from(command.payload)).await
 }
 
 /// Runs an operation that contains its time and audit entry.
-async fn by_integration<O: Operation>(store: Arc<dyn RowStore>, operation: O) -> Result<O::Outcome, StoreError> {
+async fn by_integration<O: Operation>(store: Arc<dyn RowStore>, operation: O) -> Result<O::Outcome, Error> {
     operate(store, &Principal::Operator, (ManualClock::START, Uuid::nil()), operation).await
 }
 
@@ -141,7 +135,7 @@ async fn operate<O: Operation>(
     principal: &Principal,
     (now, id): (Timestamp, Uuid),
     operation: O,
-) -> Result<O::Outcome, StoreError> {
+) -> Result<O::Outcome, Error> {
     let environment = Environment {
         clock: Arc::new(ManualClock::at(now)),
         ids: Arc::new(Given(id)),
@@ -151,10 +145,5 @@ async fn operate<O: Operation>(
         origin: Origin::default(),
     };
     let operations = operations(store, environment.ids.clone());
-    operations.run(&environment, principal, operation).await.map_err(|error| match error {
-        Error::Denied(denial) => StoreError::Denied(denial),
-        Error::Refused(refusal) => StoreError::Refused(refusal),
-        Error::Store(error) => error,
-        error => StoreError::Fault(error.to_string().into()),
-    })
+    operations.run(&environment, principal, operation).await
 }

@@ -73,12 +73,12 @@ use async_trait::async_trait;
 use std::future::Future;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
-use vault_core::port::{OperatorStore, RowStore};
+use vault_core::port::{KeyRepository, RowStore};
 
 /// All store ports.
-pub trait Store: OperatorStore + RowStore + 'static {}
+pub trait Store: KeyRepository + RowStore + 'static {}
 
-impl<T> Store for T where T: OperatorStore + RowStore + 'static {}
+impl<T> Store for T where T: KeyRepository + RowStore + 'static {}
 
 /// Store under test, with access that the suite needs and no port provides.
 #[async_trait]

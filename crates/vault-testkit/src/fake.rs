@@ -139,8 +139,7 @@ impl<S> FakeVault<S> {
 
     /// Returns the use cases of operators: organizations and maintenance.
     pub fn operator(&self) -> Operator {
-        let (tally, store) = (self.tally.clone(), self.ports.clone());
-        Operator::new(self.environment.clone(), tally, store, self.operations())
+        Operator::new(self.environment.clone(), self.tally.clone(), self.operations())
     }
 
     /// Returns the use cases that read the audit log.

@@ -1,14 +1,12 @@
-//! Store around another one that fails, delays calls, and changes commands and results as a test requires.
+//! Store around another one that fails, delays calls, and changes results as a test requires.
 
 use async_trait::async_trait;
 use std::any::Any;
 use std::future::{Future, pending};
 use std::sync::Arc;
-use vault_core::Command;
 use vault_core::operation::Work;
 use vault_core::port::*;
 use vault_core::sealed::InstanceRecord;
-use vault_core::time::Timestamp;
 
 /// Effect on one call of a store method.
 #[derive(Debug)]
@@ -24,7 +22,6 @@ pub enum Fault {
 }
 
 type Faults = Box<dyn Fn(&'static str) -> Option<Fault> + Send + Sync>;
-type Alter = Box<dyn Fn(&mut dyn Any) + Send + Sync>;
 type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
 
 /// Every port that the store within has. Without faults and alterations, it does what that does.
@@ -43,7 +40,6 @@ type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
 /// ```
 pub struct Faulty<S: ?Sized> {
     faults: Faults,
-    alterations: Vec<Alter>,
     answers: Vec<AlterAnswer>,
     store: Arc<S>,
 }
@@ -51,22 +47,13 @@ pub struct Faulty<S: ?Sized> {
 impl<S: ?Sized> Faulty<S> {
     /// Creates a store around `store` without faults.
     pub fn new(store: Arc<S>) -> Self {
-        Self { faults: Box::new(|_| None), alterations: Vec::new(), answers: Vec::new(), store }
+        Self { faults: Box::new(|_| None), answers: Vec::new(), store }
     }
 
     /// Applies the fault that `faults` returns for the name of a method to its calls.
     #[must_use]
     pub fn faults(self, faults: impl Fn(&'static str) -> Option<Fault> + Send + Sync + 'static) -> Self {
         Self { faults: Box::new(faults), ..self }
-    }
-
-    /// Changes commands or queries before the inner store gets them.
-    #[must_use]
-    pub fn altered<C: 'static>(mut self, alter: impl Fn(&mut C) + Send + Sync + 'static) -> Self {
-        self.alterations.push(Box::new(move |command| {
-            command.downcast_mut().map(&alter);
-        }));
-        self
     }
 
     /// Changes the results of `method`.
@@ -82,10 +69,6 @@ impl<S: ?Sized> Faulty<S> {
             }
         }));
         self
-    }
-
-    fn alter(&self, command: &mut dyn Any) {
-        self.alterations.iter().for_each(|alter| alter(command));
     }
 
     async fn around<T: Send + 'static>(
@@ -115,22 +98,6 @@ impl<S: ?Sized> Faulty<S> {
     }
 }
 
-macro_rules! ports {
-    ($(
-        $port:ident { $($method:ident($($argument:ident: $type:ty),*) -> $answer:ty;)* }
-    )*) => {$(
-        #[async_trait]
-        impl<S: $port + ?Sized> $port for Faulty<S> {
-            $(
-                async fn $method(&self, $(mut $argument: $type),*) -> Result<$answer, StoreError> {
-                    $(self.alter(&mut $argument);)*
-                    self.around(stringify!($method), self.store.$method($($argument),*)).await
-                }
-            )*
-        }
-    )*};
-}
-
 #[async_trait]
 impl<S: RowStore + ?Sized> RowStore for Faulty<S> {
     /// Faults and answers name the operation.
@@ -139,19 +106,13 @@ impl<S: RowStore + ?Sized> RowStore for Faulty<S> {
     }
 }
 
-ports! {
-    Maintenance {
-        delete_expired(expired: Expired, now: Timestamp) -> usize;
-        check(now: Timestamp) -> Option<i64>;
-        count_credentials(query: CountCredentials) -> CountedSlice;
-        most_key_uses() -> i64;
+#[async_trait]
+impl<S: KeyRepository + ?Sized> KeyRepository for Faulty<S> {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.around("instance", self.store.instance()).await
     }
-    KeyRepository {
-        instance() -> Option<InstanceRecord>;
-        create_instance(command: CreateInstance) -> bool;
-    }
-    RestoreRepository {
-        restore_epoch() -> u64;
-        finish_restore(command: Command<FinishRestore>) -> Option<Settled>;
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.around("create_instance", self.store.create_instance(command)).await
     }
 }

@@ -10,7 +10,6 @@ mod key;
 mod login;
 mod maintenance;
 mod receiver;
-mod restore;
 mod row;
 mod rows;
 mod session;
@@ -86,7 +85,8 @@ struct Inner {
 #[derive(Clone, Default)]
 struct State {
     instance: Option<InstanceRecord>,
-    restore_epoch: u64,
+    /// Time of the server that the store pretends to be.
+    server_time: Option<Timestamp>,
     /// Uses of the active key of each organization.
     organizations: BTreeMap<OrganizationId, i64>,
     accounts: BTreeMap<AccountPlace, AccountRow>,
@@ -259,6 +259,11 @@ impl MemoryStore {
                 state.entities.retain(|(_, kind, _), _| *kind != row.as_str());
             }
         }
+    }
+
+    /// Pretends to be a server, whose clock has stopped at this time.
+    pub fn set_server_time(&self, time: Option<Timestamp>) {
+        lock(&self.inner).state.server_time = time;
     }
 
     /// Replaces the row of the instance, as an attacker with write access to the database might.

@@ -1,168 +1,170 @@
 //! Maintenance: expired rows are deleted, and counters are recorded.
 
 use futures_util::FutureExt as _;
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use vault_core::Error;
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::credential::HealthState;
-use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::credential_counts::ExpiryWindow;
+use vault_core::id::{AccountId, OrganizationId, SessionId};
+use vault_core::maintenance::{EXPIRED_SLICE, Expired};
+use vault_core::operation::{Access, Failure, Operation, Operations, Unit};
 use vault_core::organization::CountKeyUses;
-use vault_core::port::*;
+use vault_core::port::StoreError;
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
-use vault_core::usecase::Operator;
+use vault_core::usecase::{NewCredential, Operator};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::{Fault, Faulty};
 
-/// Responses of the store to maintenance.
-#[derive(Default)]
-struct Heap {
-    /// The number of expired rows of each kind.
-    expired: Mutex<HashMap<Expired, usize>>,
-    /// The kind of the latest deletion.
-    deleting: Mutex<Option<Expired>>,
-    /// The results of counting credentials.
-    slices: Mutex<VecDeque<CountedSlice>>,
-    counts: Mutex<Vec<CountCredentials>>,
-    /// The difference of its clock.
-    skew: Mutex<Option<i64>>,
-}
+/// Stores sessions that have expired, with these numbers.
+#[derive(PartialEq)]
+struct Expire(Range<usize>);
 
-impl Heap {
-    fn delete(&self, failing: Option<Expired>) -> Result<usize, StoreError> {
-        let kind = self.deleting.lock().unwrap().unwrap();
-        if failing == Some(kind) {
-            return Err(StoreError::Unavailable("no".into()));
+impl Operation for Expire {
+    type Outcome = ();
+    const ACCESS: Access<Self> = Access::Write(|_| None);
+
+    async fn run(&self, unit: &Unit<'_>) -> Result<(), Failure> {
+        let place = (OrganizationId::from_bytes([1; 16]), AccountId::from_bytes([1; 16]));
+        for number in self.0.clone() {
+            let id = SessionId::from_bytes((number as u128).to_be_bytes());
+            let (created_at, expires_at, network) = (unit.now(), unit.now(), String::new());
+            let session = NewSession { id, created_at, expires_at, network, client: None };
+            unit.rows().insert_session(place, &session).await?;
         }
-        let mut left = self.expired.lock().unwrap();
-        let left = left.entry(kind).or_default();
-        let slice = (*left).min(EXPIRED_SLICE);
-        *left -= slice;
-        Ok(slice)
+        unit.commit_without_entry();
+        Ok(())
     }
 }
 
 struct Setting {
     fake: FakeVault,
-    heap: Arc<Heap>,
     operator: Operator,
 }
 
-/// Deletions of one kind can fail. Deletions and counts take this number of milliseconds.
-fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -> Setting {
-    let fake = FakeVault::new();
-    let heap = Arc::new(Heap { expired: Mutex::new(expired.iter().copied().collect()), ..Heap::default() });
-    let [kinds, queries, deletes, skews, counts] = [(); 5].map(|()| heap.clone());
-    let (clock, counts_clock) = (fake.clock.clone(), fake.clock.clone());
-    let store = Faulty::new(fake.store.clone())
-        .altered::<Expired>(move |kind| *kinds.deleting.lock().unwrap() = Some(*kind))
-        .altered::<CountCredentials>(move |query| queries.counts.lock().unwrap().push(*query))
-        .answering::<usize>("delete_expired", move |answer| {
+/// There are `expired` sessions. Each deletion and each count takes this number of milliseconds, and one deletion fails.
+async fn setting(expired: usize, failing: Option<usize>, takes: i64) -> Setting {
+    let (fake, deletions) = (FakeVault::new(), AtomicUsize::new(0));
+    let clock = fake.clock.clone();
+    let store = Faulty::new(fake.store.clone()).faults(move |name| {
+        if ["DeleteExpired", "CountCredentials"].contains(&name) {
             clock.advance_millis(takes);
-            *answer = deletes.delete(failing);
-        })
-        .answering::<Option<i64>>("check", move |skew| *skew = Ok(*skews.skew.lock().unwrap()))
-        .answering::<CountedSlice>("count_credentials", move |slice| {
-            counts_clock.advance_millis(takes);
-            *slice = Ok(counts.slices.lock().unwrap().pop_front().unwrap_or_default());
-        });
-    let (environment, tally) = (fake.environment.clone(), fake.tally.clone());
-    let operator = Operator::new(environment, tally, Arc::new(store), fake.operations());
-    Setting { operator, fake, heap }
+        }
+        let fails = name == "DeleteExpired" && Some(deletions.fetch_add(1, Ordering::Relaxed)) == failing;
+        fails.then(|| Fault::Before(StoreError::Unavailable("no".into())))
+    });
+    let (documents, credentials) = (fake.digester.clone(), fake.sealer.clone());
+    let operations = Operations::new(Arc::new(store), documents, credentials, fake.digester.clone());
+    fake.operate(Expire(0..expired)).await.unwrap();
+    let operator = Operator::new(fake.environment.clone(), fake.tally.clone(), operations);
+    Setting { fake, operator }
 }
 
 #[tokio::test]
 async fn expired_rows_are_deleted_despite_failure_of_one_kind() {
     let many = 5 * EXPIRED_SLICE + 7;
-    let setting = setting(&[(Expired::Sessions, many), (Expired::Activations, 3)], Some(Expired::IdempotencyKeys), 0);
+    let setting = setting(many, Some(1), 0).await;
     let tidied = setting.operator.maintain(1).await;
-    assert_eq!((tidied.deleted, tidied.more), (many + 3, false));
-    assert!(matches!(&tidied.failed[..], [(Expired::IdempotencyKeys, StoreError::Unavailable(_))]));
-    assert!(setting.heap.expired.lock().unwrap().values().all(|left| *left == 0));
+    assert_eq!((tidied.deleted, tidied.more), (many, false));
+    assert!(matches!(&tidied.failed[..], [(Expired::IdempotencyKeys, Error::Store(StoreError::Unavailable(_)))]));
 }
 
 #[tokio::test]
 async fn wrong_clock_deletes_nothing() {
-    let setting = setting(&[(Expired::Sessions, 3)], None, 0);
+    let setting = setting(3, None, 0).await;
+    let differ = |skew| {
+        let now = setting.fake.environment.now().as_millis();
+        setting.fake.store.set_server_time(Some(Timestamp::from_millis(now + skew)));
+    };
     for skew in [2_001, -3_600_000] {
-        *setting.heap.skew.lock().unwrap() = Some(skew);
+        differ(skew);
         let tidied = setting.operator.maintain(1_000).await;
         assert_eq!((tidied.deleted, tidied.skew), (0, Some(skew)));
         setting.operator.cut_audit(Timestamp::from_millis(i64::MAX), None, 1_000).await.unwrap_err();
     }
-    *setting.heap.skew.lock().unwrap() = Some(-2_000);
+    differ(-2_000);
     let tidied = setting.operator.maintain(1_000).await;
     assert_eq!((tidied.deleted, tidied.skew), (3, None));
 }
 
 #[tokio::test]
 async fn round_stops_at_time_limit_and_reports_remaining_work() {
-    let setting = setting(&[(Expired::Sessions, 100 * EXPIRED_SLICE)], None, 10);
+    let setting = setting(20 * EXPIRED_SLICE, None, 10).await;
     let tidied = setting.operator.maintain(200).await;
     assert!(tidied.more && tidied.failed.is_empty());
     // The kinds are served round-robin, so none starves behind the one with the most rows.
-    assert!(tidied.deleted >= EXPIRED_SLICE && tidied.deleted < 100 * EXPIRED_SLICE, "{}", tidied.deleted);
-    assert!(setting.operator.maintain(10_000).await.deleted > 0);
+    assert!(tidied.deleted >= EXPIRED_SLICE && tidied.deleted < 20 * EXPIRED_SLICE, "{}", tidied.deleted);
+    assert_eq!(setting.operator.maintain(10_000).await.deleted, 20 * EXPIRED_SLICE - tidied.deleted);
 }
 
-/// With 200 logins per second and a lifetime of 60 s for ten minutes, the number of remaining rows after each round
-/// does not grow.
+/// With 200 logins per second and a lifetime of 60 s, no rows remain after a round.
 #[tokio::test]
 async fn upkeep_keeps_up_with_two_hundred_logins_per_second() {
     const A_MINUTES_LOGINS: usize = 200 * 60;
     // A slice needs 100 ms here, and a round is limited to 6 s.
-    let setting = setting(&[], None, 100);
-    for _ in 0..10 {
-        *setting.heap.expired.lock().unwrap().entry(Expired::Sessions).or_default() += A_MINUTES_LOGINS;
-        setting.operator.maintain(6_000).await;
-        assert_eq!(setting.heap.expired.lock().unwrap()[&Expired::Sessions], 0);
+    let setting = setting(0, None, 100).await;
+    for _ in 0..3 {
+        setting.fake.operate(Expire(0..A_MINUTES_LOGINS)).await.unwrap();
+        let tidied = setting.operator.maintain(6_000).await;
+        assert_eq!((tidied.deleted, tidied.more), (A_MINUTES_LOGINS, false));
     }
 }
 
-/// Returns a slice of `credentials` credentials that have not been checked and expire within a day.
-fn slice(credentials: usize, last: u8) -> CountedSlice {
-    let credentials = credentials as u64;
-    CountedSlice {
-        groups: vec![CountedCredentials { checked: Checked::Never, bounds_before: 1, credentials }],
-        last: Some((OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes([last; 16]))),
+/// After the disk was full, the store is not healthy before it was written to.
+#[tokio::test]
+async fn full_disk_is_tested_until_it_has_space() {
+    let setting = setting(0, None, 0).await;
+    for _ in 0..2 {
+        setting.fake.store.fail_next(StoreError::Full);
+        let full = setting.operator.create_organization("Acme").await;
+        assert!(matches!(full, Err(Error::Store(StoreError::Full))));
     }
+    setting.fake.store.fail_next(StoreError::Full);
+    assert!(setting.operator.check_store().await.is_err());
+    setting.operator.check_store().await.unwrap();
 }
 
 #[tokio::test]
 async fn credentials_are_counted_in_slices_at_one_instant() {
-    let setting = setting(&[], None, 10);
-    *setting.heap.slices.lock().unwrap() = [slice(COUNT_SLICE, 1), slice(COUNT_SLICE, 2), slice(7, 3)].into();
-    let credential_counts = setting.operator.count_by_state().await.unwrap();
-    let all = 2 * COUNT_SLICE as u64 + 7;
-    for (state, count) in credential_counts.by_health() {
-        assert_eq!(count, if state == HealthState::Expiring { all } else { 0 }, "{state:?}");
+    let setting = setting(0, None, 10).await;
+    let organization = setting.operator.create_organization("Acme").await.unwrap().id;
+    let editor = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
+    let [day, ..] = ExpiryWindow::ALL;
+    // Within a day as soon as a slice was counted.
+    let now = setting.fake.environment.now();
+    let expires_at = Some(Timestamp::from_millis(now.plus_seconds(day.seconds()).as_millis() + 1));
+    for number in 0..5 {
+        let data = format!(r#"{{"url":"https://files.example/{number}"}}"#);
+        let data = CredentialData::from_canonical_json(CredentialType::DirectLink, data.as_bytes()).unwrap();
+        let new = NewCredential { expires_at, ..NewCredential::new("imports".parse().unwrap(), data) };
+        setting.fake.vault().save(&editor, new).await.unwrap();
     }
-    assert_eq!(credential_counts.by_expiry().collect::<Vec<_>>(), ExpiryWindow::ALL.map(|window| (window, all)));
-    let counts = setting.heap.counts.lock().unwrap();
-    let after: Vec<_> = counts.iter().map(|count| count.after.map(|(_, id)| id.as_bytes()[0])).collect();
-    assert_eq!(after, [None, Some(1), Some(2)]);
-    assert!(counts.iter().all(|count| count.bounds == counts[0].bounds), "time passed between the slices");
+    for limit in [1, 2, 5, 10] {
+        setting.fake.clock.set(now);
+        let counts = setting.operator.count_by_state(limit).await.unwrap();
+        let expected = ExpiryWindow::ALL.map(|window| (window, if window == day { 0 } else { 5 }));
+        assert_eq!(counts.by_expiry().collect::<Vec<_>>(), expected, "{limit}");
+    }
 }
 
 #[tokio::test]
 async fn empty_vault_has_no_key_usage() {
-    let key_usage = setting(&[], None, 0).operator.key_usage().await.unwrap();
+    let key_usage = setting(0, None, 0).await.operator.key_usage().await.unwrap();
     assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.0, 0));
 }
 
 #[tokio::test]
 async fn key_usage_reports_most_used_key_and_oldest_unsealed_entry() {
-    let setting = setting(&[], None, 0);
+    let setting = setting(0, None, 0).await;
     let organization = setting.operator.create_organization("Acme").await.unwrap();
     let (organization, key) = (organization.id, organization.keys.active.id);
     let count = CountKeyUses { organization, key, uses: 1 << 26, replaced_at: i64::MAX };
-    setting
-        .fake
-        .operations()
-        .run(&setting.fake.environment, &vault_core::principal::Principal::Operator, count)
-        .await
-        .unwrap();
+    setting.fake.operate(count).await.unwrap();
     setting.fake.clock.advance_millis(90_000);
     let key_usage = setting.operator.key_usage().await.unwrap();
     assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.25, 90_000));

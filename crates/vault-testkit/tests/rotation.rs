@@ -96,6 +96,7 @@ impl Setting {
             wrapped: Blob::from_bytes(vec![0]),
             keyring: Blob::from_bytes(vec![0]),
             created_at: self.environment.now(),
+            restore_epoch: 0,
         };
         let audit = self.audit(AuditAction::InstanceCreated);
         let command = CreateInstance { instance: instance.clone(), audit };
@@ -235,7 +236,7 @@ async fn key_is_replaced_after_many_uses() {
     let setting = Setting::new().await;
     let operations = setting.operations();
     let vault = Vault::new(setting.environment.clone(), setting.tally.clone(), operations.clone());
-    let operator = Operator::new(setting.environment.clone(), setting.tally.clone(), setting.store.clone(), operations);
+    let operator = Operator::new(setting.environment.clone(), setting.tally.clone(), operations);
     let operator = operator.key_replaced_at(3);
     let old = setting.rows().await[0];
     for (number, replaces) in [false, false, true].into_iter().enumerate() {

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use vault_cli::failure::Failure;
 use vault_cli::output::Output;
-use vault_core::port::Settled;
+use vault_core::maintenance::Settled;
 use vault_diesel::{Replayed, SinceCredential, SinceNamed};
 use vault_embed::{Error, Present, Restored, newest_backup};
 

@@ -14,6 +14,7 @@ use futures_util::try_join;
 use quick_cache::sync::Cache;
 use std::any::{Any, type_name};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,9 @@ pub trait Work: Send {
 
     /// Returns whether it sends all its statements together, and needs no transaction.
     fn is_one_exchange(&self) -> bool;
+
+    /// Returns whether it may take long, because no request waits for it.
+    fn is_long(&self) -> bool;
 
     /// Returns the name of the operation, for traces.
     fn name(&self) -> &'static str;
@@ -67,6 +71,10 @@ impl<O: Operation> Work for Task<O> {
 
     fn is_one_exchange(&self) -> bool {
         !self.writes() && (O::IS_ONE_EXCHANGE)(&self.operation)
+    }
+
+    fn is_long(&self) -> bool {
+        O::IS_LONG
     }
 
     fn name(&self) -> &'static str {
@@ -118,6 +126,9 @@ pub struct Ports {
     pub digester: Arc<dyn KeyedDigester>,
     /// Uses of the keys of organizations.
     pub uses: KeyUses,
+    /// Whether an operation failed because the disk was full. One that succeeds later is no evidence of free space: it may have
+    /// written little or nothing.
+    pub(crate) is_full: AtomicBool,
     /// Versions of organizations that were compared with the audit log.
     pub(super) newest: Cache<OrganizationId, i64>,
 }
@@ -140,7 +151,7 @@ impl Operations {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         let newest = Cache::new(COMPARED);
-        let ports = Ports { sealer, credentials, digester, uses: KeyUses::default(), newest };
+        let ports = Ports { sealer, credentials, digester, uses: KeyUses::default(), is_full: false.into(), newest };
         Self { store, ports: Arc::new(ports) }
     }
 }
@@ -166,7 +177,9 @@ impl Operations {
             events: Vec::new(),
         });
         for attempt in 1.. {
-            let work = self.store.submit(task).await?;
+            let work = self.store.submit(task).await.inspect_err(|error| {
+                self.ports.is_full.fetch_or(matches!(error, StoreError::Full), Ordering::Relaxed);
+            })?;
             let returned = work.into_any().downcast::<Task<O>>();
             task = returned.map_err(|_| StoreError::Fault("an operation came back as another one".into()))?;
             match task.outcome.take() {

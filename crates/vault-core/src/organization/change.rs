@@ -41,7 +41,7 @@ impl Operation for SetOrganizationState {
 }
 
 /// Deletes an organization with its accounts, sessions, credentials and keys. Its audit log is kept. Rows without a bound on
-/// their number are unreadable from then on, and removed as [`Expired::Erasures`](crate::port::Expired::Erasures).
+/// their number are unreadable from then on, and removed as [`Expired::Erasures`](crate::maintenance::Expired::Erasures).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeleteOrganization(pub OrganizationId);
 

@@ -159,6 +159,8 @@ pub enum Event {
         /// Whether a connection was obtained in time.
         obtained: bool,
     },
+    /// The disk of the database was full, and has space again.
+    SpaceFreed,
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
 }

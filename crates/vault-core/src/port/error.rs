@@ -1,9 +1,7 @@
 //! Errors of ports, distinguished by their cause.
 
 use super::Event;
-use crate::error::Refusal;
 use crate::id::{CredentialId, KeyId};
-use crate::principal::Denial;
 use std::error::Error as StdError;
 
 /// Error of the driver, for logs.
@@ -13,12 +11,6 @@ pub type Cause = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The principal is not authorized. Nothing was changed.
-    #[error(transparent)]
-    Denied(Denial),
-    /// A rule of the transaction forbids it. Nothing was changed, except as documented at the method.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
     /// The disk of the database has no space left. Nothing was changed, and nothing that has to be recorded first is
     /// possible, such as an activation.
     #[error("no space left on device: free space on the disk of the database, then writes resume automatically")]
@@ -143,10 +135,4 @@ pub enum TokenRefusal {
     /// The token was issued in the future.
     #[error("not yet valid")]
     NotYetValid,
-}
-
-impl From<Denial> for StoreError {
-    fn from(denial: Denial) -> Self {
-        Self::Denied(denial)
-    }
 }

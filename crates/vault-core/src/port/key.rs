@@ -1,4 +1,4 @@
-//! Port for the wrapped keys of the instance.
+//! Port for the row of the instance.
 
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
@@ -14,7 +14,8 @@ pub struct CreateInstance {
     pub audit: SealedAuditRecord,
 }
 
-/// Port for the wrapped keys of the instance. None of them can be unwrapped without the root key.
+/// Port for the row of the instance, which is read before its keys are open. None of them can be unwrapped without the root
+/// key. Each method is one transaction.
 #[async_trait]
 pub trait KeyRepository: Send + Sync {
     /// Returns the instance, if it has been created.

@@ -1,9 +1,7 @@
 //! Ports of the domain, one trait per file. Adapters implement them, and use cases contain them as `Arc<dyn Port>`.
 //!
-//! Every method of a store port is **one atomic transaction**: its arguments contain everything that the transaction
-//! requires, including its audit record, and it returns the result. `Ok(None)` means that the object does not exist. An
-//! error is a failure. No transaction handle is passed through a port, except the [`Rows`] of an
-//! [operation](crate::operation), which the store opens and ends.
+//! A store has two: [`RowStore`] runs an [operation](crate::operation) in one transaction, with its [`Rows`], and
+//! [`KeyRepository`] reads and creates the row of the instance, before there are keys with which operations run.
 
 mod audit;
 mod credential;
@@ -16,11 +14,8 @@ mod inspection;
 mod instance_rotation;
 mod issuer;
 mod key;
-mod maintenance;
-mod organization;
 mod probe;
 mod receiver;
-mod restore;
 mod rotation;
 mod rows;
 mod sealing;
@@ -38,11 +33,8 @@ pub use inspection::*;
 pub use instance_rotation::*;
 pub use issuer::*;
 pub use key::*;
-pub use maintenance::*;
-pub use organization::*;
 pub use probe::*;
 pub use receiver::*;
-pub use restore::*;
 pub use rotation::*;
 pub use rows::*;
 pub use sealing::*;

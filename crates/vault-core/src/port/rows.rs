@@ -25,6 +25,7 @@ use crate::id::{
 };
 use crate::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use crate::lockout::{BucketKey, ThrottleCounter, ThrottleCounters, WrongPasscodes};
+use crate::maintenance::{CountCredentials, CountedSlice, Expired, Settled};
 use crate::namespace::Namespace;
 use crate::notice::{NoticeCode, StoredNotice};
 use crate::operation::{Cache, Work};
@@ -596,6 +597,29 @@ pub trait ActivationRows: Send + Sync {
     fn remove_activations(&self, organization: OrganizationId, integration: IntegrationId) -> Reply<'_, ()>;
 }
 
+/// Rows of all organizations, for maintenance.
+pub trait MaintenanceRows: Send + Sync {
+    /// Deletes at most [`EXPIRED_SLICE`](crate::maintenance::EXPIRED_SLICE) rows of one kind that are expired at `now`, using an
+    /// index. Returns their number.
+    fn delete_expired(&self, expired: Expired, now: Timestamp) -> Reply<'_, usize>;
+
+    /// Counts a slice of credentials.
+    fn count_credentials(&self, query: &CountCredentials) -> Reply<'_, CountedSlice>;
+
+    /// Returns the number of uses of the most used active organization key, or 0 if there is none.
+    fn most_key_uses(&self) -> Reply<'_, i64>;
+
+    /// Reads something, and returns the time of the store's clock, if it is a server.
+    fn server_time(&self) -> Reply<'_, Option<Timestamp>>;
+
+    /// Writes something that needs space on the disk, and leaves nothing.
+    fn prove_space(&self) -> Reply<'_, ()>;
+
+    /// Removes sessions, recovery codes, activations, unconfirmed TOTP secrets and drafts, and invitations if they end. Sets last
+    /// used time steps before `step` to it.
+    fn revoke_restored(&self, step: TimeStep, ends_invitations: bool) -> Reply<'_, Settled>;
+}
+
 /// All rows of a transaction.
 pub trait Rows:
     EntityRows
@@ -614,6 +638,7 @@ pub trait Rows:
     + InspectionRows
     + CheckpointRows
     + InstanceRows
+    + MaintenanceRows
 {
     /// Locks an organization for writing until the transaction ends. What is read afterwards is current and stays so.
     fn lock(&self, organization: OrganizationId) -> Reply<'_, ()>;

@@ -1,10 +1,8 @@
 //! Environment that all operations require.
 
 use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, AwaitedEntries, Origin, SealedAuditRecord};
-use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, SealError};
-use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
@@ -59,20 +57,6 @@ impl Environment {
         let mut affected = affected.into();
         let note = affected.namespace.take().map(AuditNote::of);
         self.seal(at, organization, actor, action, affected, note)
-    }
-
-    /// Creates the command for `payload`, recorded as `action` on what it affects.
-    pub fn command<A>(
-        &self,
-        principal: &Principal,
-        organization: Option<OrganizationId>,
-        action: AuditAction,
-        affected: impl Into<Affected>,
-        payload: A,
-    ) -> Command<A> {
-        let now = self.now();
-        let audit = self.record(now, organization, Actor::from(principal), action, affected);
-        Command { principal: principal.clone(), now, audit, payload }
     }
 
     /// Creates the sealed audit entry of a single action on a namespace of `organization`.

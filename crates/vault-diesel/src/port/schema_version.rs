@@ -1,10 +1,37 @@
 //! Migrations: reading which were applied, and applying the missing ones.
 
 use super::{Database, DieselStore};
-use crate::migration::{self, MigrateError, Migration, SchemaState};
-use crate::transaction::schema_version::{AppliedMigrations, ApplyMigration, CreateVersionsTable};
+use crate::db::{OpenTx as _, Tx, script};
+use crate::failure::Failure;
+use crate::migration::{self, CREATE_VERSIONS_TABLE, MigrateError, Migration, SchemaState};
+use crate::schema::schema_versions;
+use crate::work::End;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::port::StoreError;
 use vault_core::time::Timestamp;
+
+const TABLE: &str = "schema_versions";
+
+/// Reads the versions of the migrations that were applied. `None` if the database has no table of them.
+pub(crate) async fn applied_migrations(tx: &Tx<'_>) -> Result<Option<Vec<String>>, Failure> {
+    if !script::has_table(tx, TABLE).await? {
+        return Ok(None);
+    }
+    Ok(Some(tx.load(schema_versions::table.select(schema_versions::version)).await?))
+}
+
+/// Applies a migration, unless another process has applied it. Returns whether it was applied.
+async fn apply(tx: &Tx<'_>, migration: Migration, now: Timestamp) -> Result<bool, Failure> {
+    script::lock_table(tx, TABLE).await?;
+    let new = diesel::insert_into(schema_versions::table)
+        .values((schema_versions::version.eq(migration.version), schema_versions::applied_at.eq(now.as_millis())))
+        .on_conflict_do_nothing();
+    if tx.execute(new).await? == 0 {
+        return Ok(false);
+    }
+    script::run(tx, migration.sql).await?;
+    Ok(true)
+}
 
 #[allow(private_bounds, reason = "both databases are in this crate")]
 impl<D: Database> DieselStore<D> {
@@ -13,8 +40,14 @@ impl<D: Database> DieselStore<D> {
     /// # Errors
     /// The database cannot be read.
     pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
-        let applied = self.answer(None, AppliedMigrations).await?;
-        Ok(migration::compare(&applied.unwrap_or_default()))
+        Ok(migration::compare(&self.applied().await?.unwrap_or_default()))
+    }
+
+    async fn applied(&self) -> Result<Option<Vec<String>>, StoreError> {
+        let read = self.look((), |connection, ()| {
+            Box::pin(async move { Ok((applied_migrations(&connection.tx()).await?, End::Unchanged)) })
+        });
+        read.await
     }
 
     /// Applies the missing migrations, each in its own transaction, and calls `progress` before each. Several processes may
@@ -34,14 +67,19 @@ impl<D: Database> DieselStore<D> {
             SchemaState::Current => Vec::new(),
             SchemaState::Empty | SchemaState::Pending(_) => {
                 self.prepare().await?;
-                let applied = self.answer(None, AppliedMigrations).await?;
-                migration::pending(&applied.unwrap_or_default())
+                migration::pending(&self.applied().await?.unwrap_or_default())
             }
         };
         let mut count = 0;
         for migration in pending {
             progress(migration);
-            count += usize::from(self.run_patiently(ApplyMigration { migration, now }).await?);
+            let applied = self.change((migration, now), |connection, (migration, now)| {
+                Box::pin(async move {
+                    let applied = apply(&connection.tx(), *migration, *now).await?;
+                    Ok((applied, if applied { End::Commit } else { End::Unchanged }))
+                })
+            });
+            count += usize::from(applied.await?);
         }
         self.spread_new_tables().await?;
         Ok(count)
@@ -49,9 +87,12 @@ impl<D: Database> DieselStore<D> {
 
     /// Creates the table of applied migrations, unless it exists.
     async fn prepare(&self) -> Result<(), StoreError> {
-        match self.run_patiently(CreateVersionsTable).await {
+        let created = self.change((), |connection, ()| {
+            Box::pin(async move { Ok((script::run(&connection.tx(), CREATE_VERSIONS_TABLE).await?, End::Commit)) })
+        });
+        match created.await {
             // If several processes create the table concurrently, PostgreSQL fails all but one, with different errors.
-            Err(_) if self.answer(None, AppliedMigrations).await?.is_some() => Ok(()),
+            Err(_) if self.applied().await?.is_some() => Ok(()),
             created => created,
         }
     }

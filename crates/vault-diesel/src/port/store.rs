@@ -6,18 +6,16 @@ use crate::migration::{MigrateError, Migration, SchemaState};
 use crate::postgres::{Distribution, DistributionError, PostgresStore};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
-use vault_core::port::{EventSink, KeyRepository, OperatorStore, RowStore, StoreError};
+use vault_core::port::{EventSink, KeyRepository, RowStore, StoreError};
 use vault_core::time::Timestamp;
 
 /// All ports of one store.
 #[derive(Clone)]
 pub struct StorePorts {
-    /// Wrapped keys.
+    /// The row of the instance.
     pub keys: Arc<dyn KeyRepository>,
     /// Operations on rows.
     pub rows: Arc<dyn RowStore>,
-    /// Commands of operators: organizations, keys, the audit log and maintenance.
-    pub operator: Arc<dyn OperatorStore>,
 }
 
 /// A store on either database.
@@ -123,6 +121,6 @@ impl Store {
 
 impl StorePorts {
     fn of<D: Database>(store: &Arc<DieselStore<D>>) -> Self {
-        Self { keys: store.clone(), rows: store.clone(), operator: store.clone() }
+        Self { keys: store.clone(), rows: store.clone() }
     }
 }

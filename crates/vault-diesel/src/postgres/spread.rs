@@ -7,7 +7,8 @@
 use super::settings::ConnectError;
 use super::store::{Postgres, PostgresStore};
 use crate::failure::Failure;
-use crate::transaction::{End, Ended};
+use crate::port::Database as _;
+use crate::work::{End, Ended};
 use diesel::sql_types::{Array, Bool, Nullable, Text};
 use diesel::{QueryableByName, sql_query};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _};

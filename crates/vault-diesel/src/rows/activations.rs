@@ -1,12 +1,12 @@
 //! Activations, and what they issue.
 
+use super::credentials::row::CredentialRow;
+use super::credentials::sealed::{SecretRow, decode, with_secrets};
 use super::{TxRows, several, then};
 use crate::db::{Db, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, IdBytes, StoredId as _};
-use crate::transaction::credential::row::CredentialRow;
-use crate::transaction::credential::sealed::{SecretRow, decode, with_secrets};
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::activation::{Activation, FetchedCredential, ListActivations, Purpose, VendMode, VendRule};

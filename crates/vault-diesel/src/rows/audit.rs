@@ -1,14 +1,18 @@
 //! Entries of the audit log.
 
+pub(super) mod entries;
+
 use super::usage::{ByDay, ByHour, decode_days, decode_hours};
 use super::{TxRows, several, then};
 use crate::new_row::NewEntry;
 use crate::schema::audit;
-use crate::transaction::audit::entries;
 use vault_core::audit::{AuditEntry, RowState, SealedAuditRecord};
 use vault_core::id::{AuditId, OrganizationId};
 use vault_core::integration::{CountedPeriod, HourlyActions, IntegrationActions};
 use vault_core::port::{AuditRange, AuditRows, RecordedStates, Reply};
+
+/// The most ids that one statement names: SQLite accepts up to 32,766 values.
+pub(super) const LARGEST_LIST: usize = 1_000;
 
 impl AuditRows for TxRows<'_> {
     fn append_entry(&self, entry: &SealedAuditRecord) -> Reply<'_, ()> {

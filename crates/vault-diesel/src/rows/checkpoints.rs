@@ -1,11 +1,10 @@
 //! Checkpoints of the audit log, and its delivery to a sink.
 
-use super::{TxRows, changed_one, several, then};
+use super::audit::{LARGEST_LIST, entries};
+use super::{TxRows, changed_one, lease, several, then};
 use crate::db::Db;
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::{AnyId, StoredId as _};
-use crate::transaction::audit::{LARGEST_LIST, entries};
-use crate::transaction::lease;
 use diesel::dsl::auto_type;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use vault_core::audit::{

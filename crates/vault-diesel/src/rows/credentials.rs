@@ -1,12 +1,22 @@
 //! Credentials and their uses.
 
+mod apply;
+mod checks;
+pub(super) mod count;
+pub(super) mod labels;
+mod list;
+mod rotation;
+pub(super) mod row;
+mod save;
+pub(super) mod sealed;
+pub(super) mod versions;
+
+use self::row::{CredentialRow, credential_of};
 use super::{TxRows, several, then};
 use crate::db::{Db, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{check_requests, credential_labels, credential_secrets, credential_uses, credentials};
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
-use crate::transaction::credential::row::{CredentialRow, credential_of};
-use crate::transaction::credential::{apply, checks, labels, list, rotation, save, sealed, versions};
 use diesel::dsl::{case_when, count_star, max};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _,

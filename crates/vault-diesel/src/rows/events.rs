@@ -1,7 +1,7 @@
 //! Delivery status of receivers, and the reading of events.
 
 use super::deliveries::WAITING;
-use super::{TxRows, changed_one, several, then};
+use super::{TxRows, changed_one, lease, several, then};
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::new_row::Never;
@@ -9,7 +9,6 @@ use crate::schema::{
     account_notices, attempt_classes, credentials, event_deliveries, event_position, lookups, receiver_status,
 };
 use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
-use crate::transaction::lease;
 use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,

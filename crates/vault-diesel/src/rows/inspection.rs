@@ -1,13 +1,13 @@
 //! Rows as they are stored, for integrity checks.
 
+use super::audit::entries;
+use super::credentials::row::credential_of;
+use super::credentials::{labels, sealed, versions};
 use super::entities::entity_of;
 use super::{TxRows, several, then};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credentials};
 use crate::stored::{AnyId, StoredId as _, columns_of, place_of};
-use crate::transaction::audit::entries;
-use crate::transaction::credential::row::credential_of;
-use crate::transaction::credential::{labels, sealed, versions};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::audit::{AuditEntry, RecordedRow};

@@ -1,9 +1,9 @@
 //! What operations of one transaction share.
 
+use super::credentials::count;
 use super::{TxRows, then};
 use crate::db::{Pending, Tx};
 use crate::failure::Failure;
-use crate::transaction::credential::count;
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, ready, try_join_all};
 use futures_util::try_join;

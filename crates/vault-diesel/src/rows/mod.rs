@@ -9,13 +9,18 @@ mod counters;
 mod credentials;
 mod deliveries;
 mod entities;
+mod erasure;
 mod events;
+mod expiry;
 mod inspection;
+pub(crate) mod instance;
 mod kept;
+mod key_columns;
+mod lease;
 mod logins;
+mod maintenance;
 mod namespaces;
 mod organizations;
-mod rotation;
 mod sessions;
 mod usage;
 
@@ -23,18 +28,16 @@ use entities::lock_all;
 pub(crate) use kept::Kept;
 
 use crate::db::{self, OpenTx, Tx};
-use crate::failure::{Failure, Severity};
-use crate::schema::instance;
+use crate::failure::Failure;
+use crate::schema;
 use crate::stored::Column;
-use crate::transaction::End;
-use crate::transaction::work::{Finished, Work};
+use crate::work::{End, Work};
 use diesel::QueryDsl as _;
-use diesel::result::Error as SqlError;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Either, ready};
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::operation;
-use vault_core::port::{Reply, Rows, RowsError, StoreError};
+use vault_core::port::{Reply, Rows, RowsError};
 
 /// The rows of one open transaction.
 pub(crate) struct TxRows<'c> {
@@ -77,7 +80,8 @@ impl Rows for TxRows<'_> {
     }
 
     fn active_instance_key(&self) -> Reply<'_, Option<KeyId>> {
-        let active = self.tx.first(db::locked(instance::table.select(instance::instance_key_id), db::KeyShare));
+        let active =
+            self.tx.first(db::locked(schema::instance::table.select(schema::instance::instance_key_id), db::KeyShare));
         then(active, |active: Option<Column<KeyId>>| {
             active.map(|active| active.decode("instance", &"unknown", "instance_key_id")).transpose()
         })
@@ -104,13 +108,5 @@ impl Operating {
 impl<C: OpenTx + Send> Work<C> for Operating {
     fn run<'a>(&'a mut self, connection: &'a mut C, kept: &'a Kept) -> BoxFuture<'a, Result<End, Failure>> {
         Box::pin(self.run_in(connection.tx(), kept))
-    }
-}
-
-impl Finished for Operating {
-    type Outcome = Box<dyn operation::Work>;
-
-    fn outcome(self, _classify: fn(&SqlError) -> Severity) -> Result<Self::Outcome, StoreError> {
-        Ok(self.0)
     }
 }

@@ -1,13 +1,12 @@
 //! Rows of organizations, in addition to their documents.
 
-use super::{TxRows, lock_all, logins, several, then};
+use super::credentials::count;
+use super::{TxRows, erasure, lock_all, logins, several, then};
 use crate::schema::{
     account_logins, account_notices, attempt_classes, check_requests, entities, event_deliveries, global_lookups,
     hourly_counts, lookups, organizations, receiver_status, recovery_codes, sessions,
 };
 use crate::stored::StoredId as _;
-use crate::transaction::credential::count;
-use crate::transaction::organization::erasure;
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
 use futures_util::try_join;
 use vault_core::entity::Kind;

@@ -7,9 +7,8 @@ use super::store::SqliteStore;
 use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::migration::{SchemaState, compare};
-use crate::transaction::Read as _;
-use crate::transaction::organization::keys::ReadInstance;
-use crate::transaction::schema_version::AppliedMigrations;
+use crate::port::schema_version::applied_migrations;
+use crate::rows::instance;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::Error as SqlError;
@@ -182,11 +181,11 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     }
     let rows = count_rows(&mut connection).map_err(failed)?;
     let read = async {
-        let schema = compare(&AppliedMigrations.read(&connection.tx()).await?.unwrap_or_default());
+        let schema = compare(&applied_migrations(&connection.tx()).await?.unwrap_or_default());
         // An empty database has no tables to read, and the tables of an unreleased build are unknown.
         let instance = match schema {
             SchemaState::Empty | SchemaState::Unreleased(_) => None,
-            _ => ReadInstance.read(&connection.tx()).await?,
+            _ => instance::read(&connection.tx()).await?,
         };
         Ok(FileContent { rows, schema, instance })
     };

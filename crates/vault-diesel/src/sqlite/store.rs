@@ -4,17 +4,15 @@ use super::connection::{Purpose, Source, open};
 use super::file::prepare;
 use super::pool::{ReaderPool, Readers};
 use super::settings::{OpenError, SqliteSettings};
-use super::severity::classify;
 use super::task::Task;
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Reports, unavailable};
-use crate::load::{StoreLoad, operating, reading, writing};
+use crate::load::{StoreLoad, operating};
 use crate::port::{Database, DieselStore};
 use crate::postgres::DistributionError;
 use crate::rows::Operating;
-use crate::transaction::maintenance::health::ReadPage;
-use crate::transaction::work::{MovedWork, Reading, Writing, outcome_of};
-use crate::transaction::{Read, Transaction};
+use crate::work::{Call, Calling, MovedWork, returned};
+use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -25,7 +23,6 @@ use tracing::{Instrument as _, Span};
 use vault_core::id::OrganizationId;
 use vault_core::operation;
 use vault_core::port::{EventSink, StoreError};
-use vault_core::time::Timestamp;
 
 /// Store on an embedded, encrypted database file, with one writer and several readers. Implements every port.
 ///
@@ -108,12 +105,17 @@ impl SqliteStore {
 }
 
 impl Sqlite {
+    /// Refuses reads too if the writer has ended, because its failure must not stay unnoticed.
     fn refuse_after_failure(&self) -> Result<(), StoreError> {
-        if *self.failure.borrow() { Err(unavailable(DISK_FAILED)) } else { Ok(()) }
+        match *self.failure.borrow() {
+            true => Err(unavailable(DISK_FAILED)),
+            false if self.queue.is_closed() => Err(unavailable("the writer has ended")),
+            false => Ok(()),
+        }
     }
 
     /// Runs a transaction on the writer. Once queued, it runs even if its caller is dropped.
-    pub(super) async fn write(&self, work: Box<dyn MovedWork>, span: Span) -> Result<Box<dyn MovedWork>, StoreError> {
+    async fn write(&self, work: Box<dyn MovedWork>, span: Span) -> Result<Box<dyn MovedWork>, StoreError> {
         self.refuse_after_failure()?;
         let (task, answer) = Task::new(work);
         self.queue.try_send(Message::Decide(task)).map_err(|error| match error {
@@ -125,7 +127,7 @@ impl Sqlite {
     }
 
     /// Runs a query on a reader in one snapshot. Organizations that wait for a reader are served round-robin.
-    pub(super) async fn read(
+    async fn read(
         &self,
         organization: Option<OrganizationId>,
         work: Box<dyn MovedWork>,
@@ -146,15 +148,7 @@ impl Sqlite {
 }
 
 impl Database for Sqlite {
-    async fn run<T: Transaction>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        let work = self.write(Box::new(Writing::new(transaction)), writing::<T>()).await?;
-        outcome_of::<Writing<T>>(work, classify)
-    }
-
-    async fn answer<Q: Read>(&self, organization: Option<OrganizationId>, query: Q) -> Result<Q::Outcome, StoreError> {
-        let work = self.read(organization, Box::new(Reading::new(query)), reading::<Q>()).await?;
-        outcome_of::<Reading<Q>>(work, classify)
-    }
+    type Connection = SqliteConnection;
 
     async fn operate(&self, work: Box<dyn operation::Work>) -> Result<Box<dyn operation::Work>, StoreError> {
         let (writes, organization) = (work.writes(), work.organization());
@@ -163,25 +157,30 @@ impl Database for Sqlite {
             false => self.read(organization, Box::new(Operating(work)), span).await?,
             true => self.write(Box::new(Operating(work)), span).await?,
         };
-        outcome_of::<Operating>(work, classify)
+        Ok(returned::<Operating>(work)?.0)
     }
 
-    /// Returns no clock difference, because the database has no clock of its own.
-    async fn measure(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
-        if self.queue.is_closed() {
-            return Err(unavailable("the writer has ended"));
-        }
-        self.answer(None, ReadPage).await?;
-        Ok(None)
+    async fn look<I: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        input: I,
+        look: Call<SqliteConnection, I, T>,
+    ) -> Result<T, StoreError> {
+        let work = self.read(None, Box::new(Calling::new(input, look)), Span::none()).await?;
+        returned::<Calling<SqliteConnection, I, T>>(work)?.outcome()
+    }
+
+    async fn change<I: Send + Sync + 'static, T: Send + 'static>(
+        &self,
+        input: I,
+        change: Call<SqliteConnection, I, T>,
+    ) -> Result<T, StoreError> {
+        let work = self.write(Box::new(Calling::new(input, change)), Span::none()).await?;
+        returned::<Calling<SqliteConnection, I, T>>(work)?.outcome()
     }
 
     /// Does nothing, because the file is on one host.
     async fn spread_new_tables(&self) -> Result<(), DistributionError> {
         Ok(())
-    }
-
-    fn reports(&self) -> &Reports {
-        &self.reports
     }
 }
 

@@ -1,10 +1,9 @@
 //! A transaction that is queued for the writer.
 
 use super::severity::classify;
-use crate::failure::{Failure, Severity, fault};
+use crate::failure::{Severity, fault};
 use crate::rows::Kept;
-use crate::transaction::End;
-use crate::transaction::work::MovedWork;
+use crate::work::{End, MovedWork};
 use diesel::SqliteConnection;
 use futures_util::FutureExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +46,6 @@ impl Task {
         let (result, ran) = match catch_unwind(run) {
             Ok(Some(Ok(End::RollBack))) => (Ok(()), Ran::Undone),
             Ok(Some(Ok(End::Commit | End::Unchanged))) => (Ok(()), Ran::Kept),
-            // Authorization precedes the first write, so there is nothing to undo.
-            Ok(Some(Err(Failure::Denied(denial)))) => (Err(StoreError::Denied(denial)), Ran::Kept),
             Ok(Some(Err(failure))) => {
                 let severity = failure.severity(classify);
                 (Err(failure.into_store_error(classify)), Ran::Failed(severity))

@@ -2,43 +2,19 @@
 
 use super::connection::{Purpose, Source, open};
 use super::settings::{SqliteKey, SqliteSettings};
-use super::severity::classify;
 use super::store::SqliteStore;
 use crate::failure::Failure;
-use crate::transaction::work::{Calling, outcome_of};
-use crate::transaction::{End, Ended};
+use crate::port::Database as _;
+use crate::work::{Call, End};
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
 use diesel::sql_types::Text;
 use diesel::{RunQueryDsl as _, SqliteConnection};
-use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tracing::Span;
 use vault_core::port::StoreError;
-use vault_core::principal::Denial;
 use zeroize::Zeroizing;
-
-type Call<I, T> = for<'a> fn(&'a mut SqliteConnection, &'a I) -> BoxFuture<'a, Ended<T>>;
-
-async fn write<I: Send + Sync + 'static, T: Send + 'static>(
-    store: &SqliteStore,
-    input: I,
-    call: Call<I, T>,
-) -> Result<T, StoreError> {
-    let work = store.write(Box::new(Calling::new(input, call)), Span::none()).await?;
-    outcome_of::<Calling<SqliteConnection, I, T>>(work, classify)
-}
-
-async fn read<I: Send + Sync + 'static, T: Send + 'static>(
-    store: &SqliteStore,
-    input: I,
-    call: Call<I, T>,
-) -> Result<T, StoreError> {
-    let work = store.read(None, Box::new(Calling::new(input, call)), Span::none()).await?;
-    outcome_of::<Calling<SqliteConnection, I, T>>(work, classify)
-}
 
 fn key() -> SqliteKey {
     SqliteKey::from_bytes(Zeroizing::new([9; 32]))
@@ -93,25 +69,27 @@ async fn panicking_transaction_does_not_affect_others() {
     let folder = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
     let store = SqliteStore::open(settings).unwrap();
-    write(&store, (), |connection, ()| {
-        Box::pin(async {
-            connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
-            Ok(((), End::Commit))
+    store
+        .change((), |connection, ()| {
+            Box::pin(async {
+                connection.batch_execute("CREATE TABLE t (x BIGINT PRIMARY KEY)").map_err(Failure::Sql)?;
+                Ok(((), End::Commit))
+            })
         })
-    })
-    .await
-    .unwrap();
+        .await
+        .unwrap();
     let decisions = (0..90_i64).map(|number| {
         let store = &store;
         async move {
-            let result = write(store, number, |connection, number| {
-                Box::pin(async move {
-                    connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
-                    assert!(number % 3 != 0, "on purpose");
-                    Ok((*number, if number % 3 == 1 { End::Commit } else { End::RollBack }))
+            let result = store
+                .change(number, |connection, number| {
+                    Box::pin(async move {
+                        connection.batch_execute(&format!("INSERT INTO t VALUES ({number})")).map_err(Failure::Sql)?;
+                        assert!(number % 3 != 0, "on purpose");
+                        Ok((*number, if number % 3 == 1 { End::Commit } else { End::RollBack }))
+                    })
                 })
-            })
-            .await;
+                .await;
             (number, result)
         }
     });
@@ -121,18 +99,19 @@ async fn panicking_transaction_does_not_affect_others() {
             Err(failure) => assert!(number % 3 == 0 && matches!(failure, StoreError::Fault(_)), "{failure:?}"),
         }
     }
-    let count: String = read(&store, (), |connection, ()| {
-        Box::pin(async {
-            let count = sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection)?;
-            Ok((count, End::Unchanged))
+    let count: String = store
+        .look((), |connection, ()| {
+            Box::pin(async {
+                let count = sql::<Text>("SELECT count(*) || ':' || sum(x % 3) FROM t").get_result(connection)?;
+                Ok((count, End::Unchanged))
+            })
         })
-    })
-    .await
-    .unwrap();
+        .await
+        .unwrap();
     assert_eq!(count, "30:30");
 }
 
-/// A denied task wrote nothing, so there is nothing to undo and the other tasks of the batch run only once.
+/// A task that wrote nothing has nothing to undo, and the other tasks of the batch run only once.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusal_without_writes_reruns_no_other_transaction() {
     let folder = tempfile::tempdir().unwrap();
@@ -140,19 +119,13 @@ async fn refusal_without_writes_reruns_no_other_transaction() {
     let store = SqliteStore::open(settings).unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
     let decisions = (0..90_usize).map(|number| {
-        write(&store, (number, Arc::clone(&runs)), |_, (number, runs)| {
+        store.change((number, Arc::clone(&runs)), |_, (number, runs)| {
             runs.fetch_add(1, Ordering::Relaxed);
-            Box::pin(async move {
-                match number % 3 {
-                    0 => Ok(((), End::Commit)),
-                    1 => Ok(((), End::Unchanged)),
-                    _ => Err(Failure::Denied(Denial::SessionEnded)),
-                }
-            })
+            Box::pin(async move { Ok(((), if number % 2 == 0 { End::Commit } else { End::Unchanged })) })
         })
     });
     let outcomes = futures_util::future::join_all(decisions).await;
-    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 60);
+    assert!(outcomes.iter().all(Result::is_ok));
     assert_eq!(AtomicUsize::load(&runs, Ordering::Relaxed), 90);
 }
 
@@ -181,13 +154,14 @@ async fn failed_checkpoint_closes_store() {
         SqliteStore::open(settings).unwrap()
     };
     let run = |store: Arc<SqliteStore>, statement: &'static str| async move {
-        write(&store, statement, |connection, statement| {
-            Box::pin(async move {
-                connection.batch_execute(statement).map_err(Failure::Sql)?;
-                Ok(((), End::Commit))
+        store
+            .change(statement, |connection, statement| {
+                Box::pin(async move {
+                    connection.batch_execute(statement).map_err(Failure::Sql)?;
+                    Ok(((), End::Commit))
+                })
             })
-        })
-        .await
+            .await
     };
     let store = open();
     run(Arc::clone(&store), "CREATE TABLE t (x BLOB); INSERT INTO t VALUES (randomblob(6000000))").await.unwrap();
@@ -223,12 +197,12 @@ async fn apparent_damage_is_read_again_once() {
     let looks = |damaged| -> Looks { Arc::new((AtomicUsize::new(0), damaged)) };
     for (damaged, looked) in [(0, 1), (1, 2), (9, 2)] {
         let (reads, writes) = (looks(damaged), looks(damaged));
-        let look: Call<Looks, ()> = |_, looks| {
+        let look: Call<SqliteConnection, Looks, ()> = |_, looks| {
             let looked = looks.0.fetch_add(1, Ordering::Relaxed);
             Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(((), End::Unchanged)) } })
         };
-        let found = read(&store, Arc::clone(&reads), look).await;
-        let written = write(&store, Arc::clone(&writes), look).await;
+        let found = store.look(Arc::clone(&reads), look).await;
+        let written = store.change(Arc::clone(&writes), look).await;
         for (answer, looks) in [(found, reads), (written, writes)] {
             assert_eq!(AtomicUsize::load(&looks.0, Ordering::Relaxed), looked);
             assert!(

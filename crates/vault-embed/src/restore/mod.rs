@@ -18,8 +18,9 @@ use vault_core::Refusal;
 use vault_core::federation::Jwk;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::integration::IntegrationState;
+use vault_core::maintenance::Settled;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{Clock as _, Settled};
+use vault_core::port::Clock as _;
 use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
@@ -196,7 +197,7 @@ impl Run<'_> {
                 _ => None,
             };
             self.refuse_by_anchor(&vault, unread).await?;
-            let epoch = vault.ports.store.operator.restore_epoch().await.map_err(Error::unsettled)?;
+            let epoch = vault.restore_epoch().await.map_err(Error::unsettled)?;
             let checkpoint = vault.operator().newest_checkpoint().await.map_err(Error::unsettled)?;
             Ok::<_, Error>((settled, Anchor { epoch, checkpoint, keyring: vault.anchors.keyring() }))
         };
@@ -308,12 +309,11 @@ impl Run<'_> {
             Err(error) => return Ok(reason(&error)),
         };
         let read = async {
-            let keys = newer.ports().store.keys.instance().await?;
-            let epoch = newer.ports().store.operator.restore_epoch().await?;
+            let record = newer.ports().store.keys.instance().await?;
             let published = newer.federation().published_keys().await?;
             let mut organizations = vault.operator().organizations().await?;
             organizations.extend(newer.operator().organizations().await?);
-            Ok::<_, vault_core::Error>((keys, epoch, published, organizations))
+            Ok::<_, vault_core::Error>((record, published, organizations))
         };
         let (instance, read, key) = (newer.instance(), read.await, newer.database_key.clone());
         let closed = newer.close().await; // before it is read below, so that its log is in the file
@@ -325,10 +325,11 @@ impl Run<'_> {
                 present: instance.to_string(),
             });
         }
-        let (record, epoch, published, organizations) = match closed.and(read) {
+        let (record, published, organizations) = match closed.and(read) {
             Ok(read) => read,
             Err(error) => return Ok(reason(&error)),
         };
+        let epoch = record.as_ref().map_or(0, |record| record.restore_epoch);
         let same_keys = record.is_some_and(|record| record.instance_key == instance_key);
         let (Store::Sqlite(store), Some(key)) = (vault.adapter.clone(), key) else {
             return Err(Error::NotEmbedded("restored"));

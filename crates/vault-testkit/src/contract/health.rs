@@ -18,8 +18,9 @@ use vault_core::credential::{
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::integration::{CountActions, CountHours, CountedPeriod};
+use vault_core::maintenance::Expired;
 use vault_core::namespace::Namespace;
-use vault_core::port::{AuditSealer, Expired, IdGenerator};
+use vault_core::port::{AuditSealer, IdGenerator};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_core::{Error, Refusal};
@@ -84,7 +85,7 @@ pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     let id = world.saved(&principal).await;
     world.operate(&principal, comparison(world.organization, id)).await.unwrap().unwrap();
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
-    assert!(world.store.delete_expired(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
+    assert!(world.delete_expired(Expired::HourlyCounts).await >= 1);
 }
 
 /// A requested check is claimed by one activation process, once; its result is stored with its version.
@@ -175,7 +176,7 @@ pub async fn issuance_is_recorded_as_use(suite: &dyn ContractStore) {
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
     world.clock.advance_millis((ACTIVATION_SECONDS + USE_SECONDS) * 1_000);
-    while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
+    while world.delete_expired(Expired::CredentialUses).await > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
 }
 
@@ -263,7 +264,7 @@ pub async fn renewal_and_end_update_the_use(suite: &dyn ContractStore) {
     assert_eq!(uses().await, ended);
     // The time counts from the expiry, so that an activation that is renewed for longer is listed while it is active.
     world.clock.advance_millis(USE_SECONDS * 1_000);
-    while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
+    while world.delete_expired(Expired::CredentialUses).await > 0 {}
     assert_eq!(uses().await, ended);
 }
 

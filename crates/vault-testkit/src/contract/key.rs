@@ -79,6 +79,7 @@ pub(super) fn instance(world: &World<'_>) -> CreateInstance {
             wrapped: blob("instance key"),
             keyring: blob("keyring"),
             created_at: now,
+            restore_epoch: 0,
         },
         audit: world.audit(AuditAction::InstanceCreated),
     }

@@ -1,6 +1,6 @@
-//! Cases of [`Maintenance`](vault_core::port::Maintenance).
+//! Cases of [maintenance](vault_core::maintenance).
 //!
-//! `delete_expired` deletes expired rows in the whole database. These cases therefore run at times long before those of
+//! `DeleteExpired` deletes expired rows in the whole database. These cases therefore run at times long before those of
 //! all other cases, whose rows have not expired then.
 
 use super::ContractStore;
@@ -20,10 +20,13 @@ use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::login::{AttemptOutcome, Reservation};
+use vault_core::maintenance::{
+    CheckStore, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, ProveSpace,
+    ReadMostKeyUses,
+};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::organization::CountKeyUses;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
@@ -122,10 +125,11 @@ pub async fn expired_rows_are_deleted_in_slices(suite: &dyn ContractStore) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 2);
 }
 
-/// The health check of the store succeeds.
+/// The health checks of the store succeed.
 pub async fn store_responds_to_check(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
-    world.store.check(world.now()).await.unwrap();
+    world.operate(&Principal::Operator, ProveSpace).await.unwrap();
+    world.operate(&Principal::Operator, CheckStore).await.unwrap();
 }
 
 /// Number of deleted rows of each kind.
@@ -136,11 +140,11 @@ async fn delete_all_expired(world: &World<'_>) -> Swept {
     let mut all = Swept::new();
     for expired in Expired::ALL {
         loop {
-            let deleted = world.store.delete_expired(expired, world.now()).await.unwrap();
+            let deleted = world.delete_expired(expired).await;
             assert!(deleted <= EXPIRED_SLICE, "{expired:?}: {deleted}");
             *all.entry(expired).or_default() += deleted;
             if deleted < EXPIRED_SLICE {
-                assert_eq!(world.store.delete_expired(expired, world.now()).await.unwrap(), 0, "{expired:?} were left");
+                assert_eq!(world.delete_expired(expired).await, 0, "{expired:?} were left");
                 break;
             }
         }
@@ -187,14 +191,14 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     let mut place = before;
     for limit in [3, 4] {
         let query = CountCredentials { bounds, after: place, limit };
-        let CountedSlice { groups, last } = world.store.count_credentials(query).await.unwrap();
+        let CountedSlice { groups, last } = world.operate(&Principal::Operator, query).await.unwrap();
         assert_eq!(groups.iter().map(|group| group.credentials).sum::<u64>(), limit as u64);
         assert!(last > place, "{last:?}");
         place = last;
     }
     assert_eq!(place, Some((world.organization, succeeds)), "the newest one has the highest id");
     let query = CountCredentials { bounds, after: before, limit: expiries.len() };
-    let mut counted = world.store.count_credentials(query).await.unwrap();
+    let mut counted = world.operate(&Principal::Operator, query).await.unwrap();
     counted.groups.sort_by_key(|group| (group.bounds_before, group.checked != Checked::Never));
     let group = |bounds_before, checked, credentials| CountedCredentials { checked, bounds_before, credentials };
     let expected = [
@@ -209,7 +213,7 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
 
     let last = (OrganizationId::from_bytes([0xff; 16]), CredentialId::from_bytes([0xff; 16]));
     let nothing = CountCredentials { bounds, after: Some(last), limit: 3 };
-    assert_eq!(world.store.count_credentials(nothing).await.unwrap(), CountedSlice::default());
+    assert_eq!(world.operate(&Principal::Operator, nothing).await.unwrap(), CountedSlice::default());
 }
 
 /// The use count of the most used active key is returned. Keys that only decrypt do not count.
@@ -217,13 +221,13 @@ pub async fn most_used_active_key_is_found(suite: &dyn ContractStore) {
     /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;
     let world = World::new(suite).await;
-    assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
+    assert!(world.operate(&Principal::Operator, ReadMostKeyUses).await.unwrap() < MANY_USES);
     let (organization, key) = (world.organization, world.keys().await.active.id);
     let count = CountKeyUses { organization, key, uses: MANY_USES, replaced_at: MANY_USES + 1 };
     world.operate(&Principal::Operator, count).await.unwrap();
-    assert_eq!(world.store.most_key_uses().await.unwrap(), MANY_USES);
+    assert_eq!(world.operate(&Principal::Operator, ReadMostKeyUses).await.unwrap(), MANY_USES);
     world.replace_key().await;
-    assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
+    assert!(world.operate(&Principal::Operator, ReadMostKeyUses).await.unwrap() < MANY_USES);
 }
 
 /// Returns whether a repeated request gets the response of the original.
@@ -288,7 +292,7 @@ pub async fn deleted_re_enrolment_revives_nothing(suite: &dyn ContractStore) {
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
     world.clock.advance_seconds(INVITATION_SECONDS);
-    while world.store.delete_expired(Expired::Invitations, world.now()).await.unwrap() == EXPIRED_SLICE {}
+    while world.delete_expired(Expired::Invitations).await == EXPIRED_SLICE {}
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
     assert_eq!(world.read(&holder).await.account.secrets, None);
     assert!(matches!(world.reserve(&holder, world.network()).await, Reservation::Disabled(..)));

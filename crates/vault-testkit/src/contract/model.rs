@@ -16,6 +16,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use vault_core::Error;
 use vault_core::account::{AccountChange, AccountState};
 use vault_core::credential::{Card, CredentialQuery, DeleteCredential, ListFilter, OpenedCredential, ShowCredential};
 use vault_core::digest::{Digest, DigestPurpose};
@@ -25,7 +26,7 @@ use vault_core::login::{AttemptOutcome, ReserveAttempt};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{OrganizationState, RotateOrganization, SetOrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Idempotency, KeyedDigester, StoreError, StoredCredential};
+use vault_core::port::{Idempotency, KeyedDigester, StoredCredential};
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::session::EndSession;
@@ -320,7 +321,7 @@ pub(super) fn numbered(index: usize) -> Namespace {
     namespace(&format!("n{index}"))
 }
 
-pub(super) fn same<T: Debug>(actual: Result<T, StoreError>, expected: Result<T, StoreError>) -> Result<T, Difference> {
+pub(super) fn same<T: Debug>(actual: Result<T, Error>, expected: Result<T, Error>) -> Result<T, Difference> {
     let (as_text, expected) = (format!("{actual:?}"), format!("{expected:?}"));
     match actual {
         Ok(actual) if as_text == expected => Ok(actual),

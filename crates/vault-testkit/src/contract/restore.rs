@@ -1,14 +1,14 @@
-//! Cases of [`RestoreRepository`](vault_core::port::RestoreRepository). They revoke data of every organization, so each
+//! Cases of [`FinishRestore`]. They revoke data of every organization, so each
 //! needs a separate database: they are not among the cases of [`store_contract!`](crate::store_contract).
 
 use super::ContractStore;
+use super::key::instance;
 use super::own_account::pend;
 use super::world::World;
 use vault_core::Error;
-use vault_core::audit::AuditAction;
 use vault_core::login::AttemptOutcome;
+use vault_core::maintenance::{FinishRestore, Settled};
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{FinishRestore, Settled, StoreError};
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
@@ -27,26 +27,22 @@ pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) 
     let mut take = world.take(&activator, "contract");
     take.payload.most = 10;
     world.taken(take).await;
-    let first = world.store.restore_epoch().await.unwrap();
+    assert!(world.store.create_instance(instance(&world)).await.unwrap(), "this case has a database of its own");
+    let epoch = async || world.store.instance().await.unwrap().unwrap().restore_epoch;
 
-    let step = TimeStep(TimeStep::at(world.now()).0 + 1_000);
-    let settle = |epoch, ends_invitations| {
-        world.command(
-            &Principal::Operator,
-            AuditAction::DatabaseRestored,
-            FinishRestore { epoch, step, ends_invitations },
-        )
-    };
-    let refused =
-        world.store.finish_restore(world.command(&principal, AuditAction::DatabaseRestored, settle(1, true).payload));
-    assert!(matches!(refused.await, Err(StoreError::Denied(Denial::InsufficientRole))));
-    assert_eq!(world.listed(&principal).await, [saved], "nothing was changed");
+    let refused = world.operate(&principal, FinishRestore { later_epoch: 1, ends_invitations: true }).await;
+    assert!(matches!(refused, Err(Error::Denied(Denial::InsufficientRole))));
+    assert_eq!((epoch().await, world.listed(&principal).await), (0, vec![saved]), "nothing was changed");
 
-    let epoch = first + 7;
-    let settled = world.store.finish_restore(settle(epoch, false)).await.unwrap().expect("a later epoch");
+    // After the time steps of earlier logins.
+    world.clock.advance_seconds(1_800);
+    let step = TimeStep::at(world.now());
+    let finish = FinishRestore { later_epoch: 0, ends_invitations: false };
+    let settled = world.operate(&Principal::Operator, finish).await.unwrap();
     let expected = Settled { sessions: 1, recovery_codes: 10, activations: 1, invitations: 0 };
     assert_eq!(settled, expected);
-    assert_eq!(world.store.restore_epoch().await.unwrap(), epoch);
+    let first = epoch().await;
+    assert_eq!(i64::try_from(first).unwrap(), world.now().as_seconds());
     assert!(world.open(&invitation).await.is_some_and(|open| open.draft.is_none()));
     let evaluated = world.try_page(&principal, world.list(&principal)).await;
     assert!(matches!(evaluated, Err(Error::Denied(_))), "the session has ended");
@@ -60,12 +56,11 @@ pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) 
     assert_eq!(world.conclude(next).await, AttemptOutcome::Completed);
     assert_eq!(world.listed(&world.embedder()).await, [saved]);
 
-    for stale in [0, first, epoch] {
-        assert_eq!(world.store.finish_restore(settle(stale, true)).await.unwrap(), None);
-    }
-    assert!(world.open(&invitation).await.is_some());
-    let settled = world.store.finish_restore(settle(epoch + 1, true)).await.unwrap().expect("a later epoch");
+    let again = FinishRestore { later_epoch: 7, ends_invitations: true };
+    let settled = world.operate(&Principal::Operator, again).await.unwrap();
     assert_eq!(settled, Settled { sessions: 1, recovery_codes: 0, activations: 0, invitations: 1 });
     assert!(world.open(&invitation).await.is_none());
-    assert_eq!(world.audited(AuditAction::DatabaseRestored).await, 2);
+    assert_eq!(epoch().await, first + 1);
+    world.operate(&Principal::Operator, FinishRestore { later_epoch: first + 7, ..again }).await.unwrap();
+    assert_eq!(epoch().await, first + 8);
 }

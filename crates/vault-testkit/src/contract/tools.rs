@@ -16,7 +16,7 @@ use vault_core::entity::DocumentSecret;
 use vault_core::login::{FinishAttempt, ProofEffect, Reservation, VerifiedFactors, VerifiedProof};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
-use vault_core::port::{KeyedDigester, StoreError};
+use vault_core::port::KeyedDigester;
 use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
@@ -131,16 +131,16 @@ pub(super) trait Settled<T> {
     fn decided(self) -> Result<T, Refusal>;
 }
 
-impl<T, E: Into<Error>> Settled<T> for Result<T, E> {
+impl<T> Settled<T> for Result<T, Error> {
     fn settled(self) -> Result<T, Denial> {
-        self.map_err(|error| match error.into() {
+        self.map_err(|error| match error {
             Error::Denied(denial) => denial,
             error => panic!("the store failed: {error:?}"),
         })
     }
 
     fn decided(self) -> Result<T, Refusal> {
-        self.map_err(|error| match error.into() {
+        self.map_err(|error| match error {
             Error::Refused(refusal) => refusal,
             error => panic!("the store failed: {error:?}"),
         })
@@ -151,9 +151,9 @@ impl<T, E: Into<Error>> Settled<T> for Result<T, E> {
 ///
 /// # Panics
 /// The store failed.
-pub(super) fn evaluated<T>(answer: Result<T, StoreError>) -> Result<T, Error> {
-    answer.map_err(|error| match error {
-        StoreError::Denied(_) | StoreError::Refused(_) => error.into(),
+pub(super) fn evaluated<T>(answer: Result<T, Error>) -> Result<T, Error> {
+    answer.inspect_err(|error| match error {
+        Error::Denied(_) | Error::Refused(_) => {}
         error => panic!("the store failed: {error:?}"),
     })
 }

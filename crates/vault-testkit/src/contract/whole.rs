@@ -5,8 +5,9 @@ use super::organization::another;
 use super::tools::{Settled, by_address, is_unknown_account};
 use super::world::World;
 use vault_core::audit::ListEntries;
+use vault_core::maintenance::Expired;
 use vault_core::organization::{DeleteOrganization, FindOrganization, OrganizationState};
-use vault_core::port::{AuditOrder, AuditRange, Expired};
+use vault_core::port::{AuditOrder, AuditRange};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::role::Role;
 
@@ -49,7 +50,7 @@ pub async fn deletion_leaves_only_audit_log(suite: &dyn ContractStore) {
         assert_eq!(answer.unwrap_err(), Denial::OrganizationDisabled);
     }
     assert_eq!(world.audit_length().await, entries + 1);
-    while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    while world.delete_expired(Expired::Erasures).await > 0 {}
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
 }
 

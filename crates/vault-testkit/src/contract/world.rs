@@ -29,15 +29,14 @@ use vault_core::login::{
     AttemptOutcome, FinishAttempt, ProofEffect, Reservation, ReserveAttempt, ReservedAccount, VerifiedFactors,
     VerifiedProof,
 };
+use vault_core::maintenance::{DeleteExpired, Expired};
 use vault_core::operation::{Access, Failure, Operation, Unit};
 use vault_core::organization::{
     CountKeyUses, CreateOrganization, DeleteOrganization, Organization, OrganizationName, OrganizationState,
     ReadOrganization, SetOrganizationState,
 };
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{
-    AccountPlace, AuditSealer, Clock, Expired, IdGenerator, KeyedDigester, RowStore, StoredCredential,
-};
+use vault_core::port::{AccountPlace, AuditSealer, Clock, IdGenerator, KeyedDigester, RowStore, StoredCredential};
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::OrganizationKeys;
@@ -212,7 +211,12 @@ impl<'a> World<'a> {
     /// Deletes the organization with all its data except the audit log.
     pub(super) async fn delete_organization(&self) {
         self.operate(&Principal::Operator, DeleteOrganization(self.organization)).await.unwrap();
-        while self.store.delete_expired(Expired::Erasures, self.now()).await.unwrap() > 0 {}
+        while self.delete_expired(Expired::Erasures).await > 0 {}
+    }
+
+    /// Deletes a slice of expired rows.
+    pub(super) async fn delete_expired(&self, expired: Expired) -> usize {
+        self.operate(&Principal::Operator, DeleteExpired(expired)).await.unwrap()
     }
 
     /// Reads the organization, if it exists.

@@ -3,11 +3,11 @@
 use super::Operator;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
+use crate::maintenance::{DeleteExpired, Expired};
 use crate::organization::{
     DeleteOrganization, FindOrganization, ListOrganizations, Organization, OrganizationName, OrganizationState,
     ReadOrganization, SetOrganizationState,
 };
-use crate::port::Expired;
 
 /// Command for an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Operator {
             OrganizationCommand::Delete => {
                 self.run(DeleteOrganization(found.id)).await?;
                 // If this is interrupted, maintenance continues it.
-                while self.store.delete_expired(Expired::Erasures, self.environment.now()).await? > 0 {}
+                while self.run(DeleteExpired(Expired::Erasures)).await? > 0 {}
                 return Ok(found);
             }
         };

@@ -5,7 +5,7 @@ use crate::audit::UnsealedEntries;
 use crate::credential_counts::{CredentialCounts, ExpiryBounds};
 use crate::error::Error;
 use crate::id::AuditId;
-use crate::port::{COUNT_SLICE, CountCredentials};
+use crate::maintenance::{CountCredentials, ReadMostKeyUses};
 use crate::time::Timestamp;
 
 /// Usage of keys, and age of audit entries without a checkpoint.
@@ -18,22 +18,19 @@ pub struct KeyUsage {
 }
 
 impl Operator {
-    /// Counts the credentials of all organizations in slices. Credentials that are saved or deleted concurrently may or may not be counted.
+    /// Counts the credentials of all organizations, at most `limit` of them with one operation. Credentials that are saved or deleted concurrently may or may not be counted.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn count_by_state(&self) -> Result<CredentialCounts, Error> {
+    pub async fn count_by_state(&self, limit: usize) -> Result<CredentialCounts, Error> {
         let bounds = ExpiryBounds::new(self.environment.now());
         let (mut credential_counts, mut after) = (CredentialCounts::default(), None);
         loop {
-            let query = CountCredentials { bounds, after, limit: COUNT_SLICE };
-            let slice = self.store.count_credentials(query).await?;
+            let slice = self.run(CountCredentials { bounds, after, limit }).await?;
             slice.groups.iter().for_each(|group| credential_counts.add(&bounds, *group));
             let counted: u64 = slice.groups.iter().map(|group| group.credentials).sum();
             match slice.last {
-                Some(last) if usize::try_from(counted).is_ok_and(|counted| counted >= COUNT_SLICE) => {
-                    after = Some(last)
-                }
+                Some(last) if usize::try_from(counted).is_ok_and(|counted| counted >= limit) => after = Some(last),
                 _ => return Ok(credential_counts),
             }
         }
@@ -44,7 +41,7 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn key_usage(&self) -> Result<KeyUsage, Error> {
-        let uses = self.store.most_key_uses().await?;
+        let uses = self.run(ReadMostKeyUses).await?;
         let oldest = self.run(UnsealedEntries { after: None, limit: 1 }).await?;
         let written_at = oldest.first().and_then(|entry| entry.id.parse().ok()).map(written_at);
         let now = self.environment.now();

@@ -1,9 +1,11 @@
-//! Deletion of expired rows, and recording of counts.
+//! Deletion of expired rows, recording of counts, health, and the end of a restore.
 
 use super::Operator;
 use crate::error::Error;
+use crate::maintenance::{CheckStore, DeleteExpired, EXPIRED_SLICE, Expired, FinishRestore, ProveSpace, Settled};
 use crate::organization::CountKeyUses;
-use crate::port::{EXPIRED_SLICE, Expired, StoreError};
+use crate::port::Event;
+use std::sync::atomic::Ordering;
 
 /// Maximum difference between a clock and the store's, in milliseconds. The clocks of replicas must agree, because they
 /// determine expiry.
@@ -15,7 +17,7 @@ pub struct MaintenanceReport {
     /// Number of deleted rows.
     pub deleted: usize,
     /// Kinds that could not be deleted, with the errors.
-    pub failed: Vec<(Expired, StoreError)>,
+    pub failed: Vec<(Expired, Error)>,
     /// Whether the round stopped because its time was used up, so more rows may have expired.
     pub more: bool,
     /// Difference between this clock and the store's, in milliseconds, if it exceeds [`MAX_SKEW`]. Nothing was deleted
@@ -43,12 +45,11 @@ impl Operator {
         while !left.is_empty() {
             let mut unfinished = Vec::new();
             for expired in left {
-                let now = self.environment.now();
-                if now.millis_since(began) >= millis {
+                if self.environment.now().millis_since(began) >= millis {
                     report.more = true;
                     return report;
                 }
-                match self.store.delete_expired(expired, now).await {
+                match self.run(DeleteExpired(expired)).await {
                     Ok(deleted) => {
                         report.deleted += deleted;
                         if deleted >= EXPIRED_SLICE {
@@ -83,16 +84,33 @@ impl Operator {
     }
 
     /// Returns the difference between this clock and the store's, if it is too large.
-    pub(super) async fn skew(&self) -> Result<Option<i64>, StoreError> {
-        Ok(self.store.check(self.environment.now()).await?.filter(|skew| skew.abs() > MAX_SKEW))
+    pub(super) async fn skew(&self) -> Result<Option<i64>, Error> {
+        Ok(self.check_store().await?.filter(|skew| skew.abs() > MAX_SKEW))
     }
 
-    /// Checks whether the store responds. If it is a server, returns the difference of its clock to this one, in
-    /// milliseconds.
+    /// Checks whether the store responds, and after its disk was full, whether it has space again. If it is a server, returns the
+    /// difference of its clock to this one, in milliseconds.
     ///
     /// # Errors
     /// The store does not respond.
     pub async fn check_store(&self) -> Result<Option<i64>, Error> {
-        Ok(self.store.check(self.environment.now()).await?)
+        let is_full = &self.operations.ports.is_full;
+        if is_full.load(Ordering::Relaxed) {
+            self.run(ProveSpace).await?;
+            is_full.store(false, Ordering::Relaxed);
+            self.environment.emit(Event::SpaceFreed);
+        }
+        self.run(CheckStore).await
+    }
+
+    /// Revokes all sessions, recovery codes, activations and unconfirmed TOTP secrets, and marks all passcodes up to
+    /// now as used. Raises the restore epoch, also above `later_epoch`, so that servers that start after this refuse
+    /// older access tokens. With `ends_invitations`, also revokes open enrolment codes, because the restored state does
+    /// not show which of them were used or withdrawn since.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn finish_restore(&self, later_epoch: u64, ends_invitations: bool) -> Result<Settled, Error> {
+        self.run(FinishRestore { later_epoch, ends_invitations }).await
     }
 }

@@ -5,7 +5,6 @@ mod count_by_state;
 mod create_organization;
 mod cut_audit;
 mod deliver_audit;
-mod finish_restore;
 mod issuers;
 mod maintain;
 mod seal_audit;
@@ -22,7 +21,6 @@ use super::{AuditTally, Environment};
 use crate::error::Error;
 use crate::operation::{Operation, Operations};
 use crate::organization::KEY_REPLACED_AT;
-use crate::port::OperatorStore;
 use crate::principal::Principal;
 use std::sync::Arc;
 
@@ -33,20 +31,14 @@ use std::sync::Arc;
 pub struct Operator {
     environment: Environment,
     tally: Arc<AuditTally>,
-    store: Arc<dyn OperatorStore>,
     operations: Operations,
     key_replaced_at: i64,
 }
 
 impl Operator {
     /// Creates the context on these ports.
-    pub fn new(
-        environment: Environment,
-        tally: Arc<AuditTally>,
-        store: Arc<dyn OperatorStore>,
-        operations: Operations,
-    ) -> Self {
-        Self { environment, tally, store, operations, key_replaced_at: KEY_REPLACED_AT }
+    pub fn new(environment: Environment, tally: Arc<AuditTally>, operations: Operations) -> Self {
+        Self { environment, tally, operations, key_replaced_at: KEY_REPLACED_AT }
     }
 
     /// Sets a lower number of uses from which the key of an organization is replaced.

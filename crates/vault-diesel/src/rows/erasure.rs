@@ -1,8 +1,6 @@
 //! Deletion of the credentials, idempotency keys and activations of a deleted organization. Its credentials cannot be
 //! decrypted since its keys were deleted. There are too many rows for one transaction.
 
-use super::super::audit::AuditRecorder;
-use super::super::{Read, Transaction};
 use crate::db::{Reply, Tx};
 use crate::failure::Failure;
 use crate::schema::{
@@ -11,44 +9,26 @@ use crate::schema::{
 use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, delete};
 use vault_core::id::OrganizationId;
-use vault_core::port::EXPIRED_SLICE;
+use vault_core::maintenance::EXPIRED_SLICE;
 
 /// Records that rows of the organization remain. Part of the transaction that deletes it.
-pub(crate) fn start<'t>(tx: &'t Tx<'_>, organization: OrganizationId) -> Reply<'t, usize> {
+pub(super) fn start<'t>(tx: &'t Tx<'_>, organization: OrganizationId) -> Reply<'t, usize> {
     let new = erasures::organization_id.eq(organization.stored());
     tx.execute(diesel::insert_into(erasures::table).values(new).on_conflict_do_nothing())
 }
 
-/// The deleted organizations of which rows remain.
-pub(crate) struct PendingErasures;
-
-impl Read for PendingErasures {
-    type Outcome = Vec<AnyId>;
-
-    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AnyId>, Failure> {
-        Ok(tx.load(erasures::table.select(erasures::organization_id)).await?)
-    }
-}
-
-/// Deletes a slice of the rows of a deleted organization.
-pub(crate) struct EraseSlice(pub(crate) OrganizationId);
-
-impl Transaction for EraseSlice {
-    /// `false` if none remained.
-    type Outcome = bool;
-
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
-        let organization = self.0.stored();
-        audit.commit_without_entry();
-        if erase_credentials(tx, organization).await?
-            || erase_idempotency_keys(tx, organization).await?
-            || erase_activations(tx, organization).await?
-        {
-            return Ok(true);
-        }
+/// Deletes a slice of the rows of a deleted organization. Returns `false` if there is none.
+pub(super) async fn erase_slice(tx: &Tx<'_>) -> Result<bool, Failure> {
+    let pending: Vec<AnyId> = tx.load(erasures::table.select(erasures::organization_id)).await?;
+    let decoded = pending.iter().find_map(|id| id.decode::<OrganizationId>("erasures").ok());
+    let Some(organization) = decoded.map(|id| id.stored()) else { return Ok(false) };
+    let remained = erase_credentials(tx, organization).await?
+        || erase_idempotency_keys(tx, organization).await?
+        || erase_activations(tx, organization).await?;
+    if !remained {
         tx.execute(delete(erasures::table.filter(erasures::organization_id.eq(organization)))).await?;
-        Ok(false)
     }
+    Ok(true)
 }
 
 async fn erase_credentials(tx: &Tx<'_>, of: IdBytes) -> Result<bool, Failure> {
