@@ -1,15 +1,12 @@
 //! Credentials and their uses.
 
-mod apply;
 mod checks;
-pub(super) mod count;
-pub(super) mod labels;
 mod list;
 mod rotation;
 pub(super) mod row;
-mod save;
 pub(super) mod sealed;
 pub(super) mod versions;
+pub(super) mod write;
 
 use self::row::{CredentialRow, credential_of};
 use super::{TxRows, several, then};
@@ -109,7 +106,7 @@ impl CredentialRows for TxRows<'_> {
 
     fn insert_credential<'t>(&'t self, new: &'t NewCredentialRow) -> Reply<'t, ()> {
         several(async move {
-            try_join!(save::insert(&self.tx, new), self.add_to_count(new.organization, 1))?;
+            try_join!(write::insert(&self.tx, new), self.add_to_count(new.organization, 1))?;
             Ok(())
         })
     }
@@ -118,7 +115,7 @@ impl CredentialRows for TxRows<'_> {
         several(async move {
             // Versions that were inserted and not written yet may be changed.
             self.tx.insert_pending::<credential_secrets::table>().await?;
-            self.tx.keeping(|| apply::write(&self.tx, update)).await
+            self.tx.keeping(|| write::change(&self.tx, update)).await
         })
     }
 
@@ -161,12 +158,12 @@ impl CredentialRows for TxRows<'_> {
     }
 
     fn labels(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, Vec<Digest>> {
-        several(labels::read(&self.tx, organization, id))
+        several(write::labels(&self.tx, organization, id))
     }
 
     fn set_labels(&self, organization: OrganizationId, id: CredentialId, labels: &[Digest]) -> Reply<'_, ()> {
         let labels = labels.to_vec();
-        several(async move { labels::replace(&self.tx, organization, id, &labels).await })
+        several(async move { write::replace_labels(&self.tx, organization, id, &labels).await })
     }
 
     fn remove_credential(&self, organization: OrganizationId, id: CredentialId) -> Reply<'_, ()> {
@@ -198,7 +195,7 @@ impl CredentialRows for TxRows<'_> {
         idempotency: &Idempotency,
     ) -> Reply<'_, Option<EarlierRequest>> {
         let idempotency = idempotency.clone();
-        several(async move { save::earlier_request(&self.tx, organization, &idempotency).await })
+        several(async move { write::earlier_request(&self.tx, organization, &idempotency).await })
     }
 
     fn uses(&self, query: &ListUses) -> Reply<'_, Vec<CredentialUse>> {

@@ -2,7 +2,7 @@
 
 use super::audit::entries;
 use super::credentials::row::credential_of;
-use super::credentials::{labels, sealed, versions};
+use super::credentials::{sealed, versions, write};
 use super::entities::entity_of;
 use super::{TxRows, several, then};
 use crate::failure::Failure;
@@ -34,7 +34,7 @@ impl InspectionRows for TxRows<'_> {
             if data.iter().all(|fetched| fetched.version != versions.current.version) {
                 return Err(Failure::damaged("credential_secrets", id.to_string(), "missing"));
             }
-            let labels = labels::read(&self.tx, organization, id).await?;
+            let labels = write::labels(&self.tx, organization, id).await?;
             Ok(Some(WholeCredential { versions, data, labels }))
         })
     }

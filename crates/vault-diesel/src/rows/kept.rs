@@ -1,6 +1,6 @@
 //! What operations of one transaction share.
 
-use super::credentials::count;
+use super::organizations::{add_to_count, lock_count};
 use super::{TxRows, then};
 use crate::db::{Pending, Tx};
 use crate::failure::Failure;
@@ -87,7 +87,7 @@ impl Kept {
         let tx = &tx.sharing(&self.pending);
         let counts = std::mem::take(&mut self.state().counts);
         let counts = counts.into_iter().filter(|(_, count)| count.added != 0);
-        let counts = counts.map(|(organization, count)| count::add(tx, organization, count.added));
+        let counts = counts.map(|(organization, count)| add_to_count(tx, organization, count.added));
         try_join!(tx.insert_all_pending(), try_join_all(counts))?;
         Ok(())
     }
@@ -119,7 +119,7 @@ impl TxRows<'_> {
         if self.kept.state().counts.contains_key(&organization) {
             return Either::Left(ready(Ok(())));
         }
-        then(count::lock(&self.tx, organization), move |credentials| {
+        then(lock_count(&self.tx, organization), move |credentials| {
             let count = Count { credentials: credentials.unwrap_or_default(), added: 0 };
             self.kept.state().counts.insert(organization, count);
             Ok(())
@@ -130,7 +130,7 @@ impl TxRows<'_> {
     pub(super) fn count(&self, organization: OrganizationId) -> Reply<'_, i64> {
         match self.kept.state().counts.get(&organization) {
             Some(count) => Either::Left(ready(Ok(count.credentials))),
-            None => then(count::lock(&self.tx, organization), |count| Ok(count.unwrap_or_default())),
+            None => then(lock_count(&self.tx, organization), |count| Ok(count.unwrap_or_default())),
         }
     }
 
@@ -143,7 +143,7 @@ impl TxRows<'_> {
                 return Ok(());
             }
         }
-        self.tx.keeping(|| count::add(&self.tx, organization, change)).await?;
+        self.tx.keeping(|| add_to_count(&self.tx, organization, change)).await?;
         Ok(())
     }
 }

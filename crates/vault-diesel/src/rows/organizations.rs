@@ -1,17 +1,34 @@
 //! Rows of organizations, in addition to their documents.
 
-use super::credentials::count;
 use super::{TxRows, erasure, lock_all, logins, several, then};
+use crate::db::{self, Tx, Update, locked};
 use crate::schema::{
     account_logins, account_notices, attempt_classes, check_requests, entities, event_deliveries, global_lookups,
     hourly_counts, lookups, organizations, receiver_status, recovery_codes, sessions,
 };
-use crate::stored::StoredId as _;
-use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into};
+use crate::stored::{IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::{ExpressionMethods as _, QueryDsl as _, delete, insert_into, update};
 use futures_util::try_join;
 use vault_core::entity::Kind;
 use vault_core::id::OrganizationId;
 use vault_core::port::{OrganizationRows, Reply};
+
+#[auto_type(no_type_alias)]
+fn row_of(organization: IdBytes) -> _ {
+    organizations::table.filter(organizations::id.eq(organization))
+}
+
+/// Locks the number of credentials. Returns `None` if the organization does not exist.
+pub(super) fn lock_count<'t>(tx: &'t Tx<'_>, organization: OrganizationId) -> db::Reply<'t, Option<i64>> {
+    tx.first(locked(row_of(organization.stored()).select(organizations::credentials), Update))
+}
+
+/// Adds to the number of credentials.
+pub(super) fn add_to_count<'t>(tx: &'t Tx<'_>, organization: OrganizationId, change: i64) -> db::Reply<'t, usize> {
+    let count = organizations::credentials.eq(organizations::credentials + change);
+    tx.execute(update(row_of(organization.stored())).set(count))
+}
 
 impl OrganizationRows for TxRows<'_> {
     fn insert_organization(&self, organization: OrganizationId) -> Reply<'_, ()> {
@@ -24,15 +41,18 @@ impl OrganizationRows for TxRows<'_> {
     }
 
     fn key_uses(&self, organization: OrganizationId) -> Reply<'_, i64> {
-        then(count::key_uses(&self.tx, organization), |uses| Ok(uses.unwrap_or_default()))
+        let uses = self.tx.first(row_of(organization.stored()).select(organizations::key_uses));
+        then(uses, |uses: Option<i64>| Ok(uses.unwrap_or_default()))
     }
 
     fn add_key_uses(&self, organization: OrganizationId, uses: i64) -> Reply<'_, ()> {
-        then(count::add_key_uses(&self.tx, organization, uses), |_| Ok(()))
+        let uses = organizations::key_uses.eq(organizations::key_uses + uses);
+        then(self.tx.execute(update(row_of(organization.stored())).set(uses)), |_| Ok(()))
     }
 
     fn reset_key_uses(&self, organization: OrganizationId) -> Reply<'_, ()> {
-        then(count::reset_key_uses(&self.tx, organization), |_| Ok(()))
+        let uses = organizations::key_uses.eq(0);
+        then(self.tx.execute(update(row_of(organization.stored())).set(uses)), |_| Ok(()))
     }
 
     fn end_sessions(&self, organization: OrganizationId) -> Reply<'_, ()> {
@@ -54,8 +74,7 @@ impl OrganizationRows for TxRows<'_> {
             logins::lock_all_of_organization(tx, organization).await?;
             remove!(sessions, account_notices, recovery_codes, attempt_classes, account_logins);
             remove!(event_deliveries, receiver_status);
-            let own = delete(organizations::table.filter(organizations::id.eq(of)));
-            try_join!(tx.execute(own), erasure::start(tx, organization))?;
+            try_join!(tx.execute(delete(row_of(of))), erasure::start(tx, organization))?;
             Ok(())
         })
     }
