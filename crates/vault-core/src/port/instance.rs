@@ -1,6 +1,7 @@
-//! Ports for the rotation of instance keys.
+//! Ports for the row of the instance, and for the rotation of its keys.
 
-use super::{Reply, SealError};
+use super::{Reply, SealError, StoreError};
+use crate::audit::SealedAuditRecord;
 use crate::id::{KeyId, OrganizationId};
 use crate::keyring::KeyringEntry;
 use crate::sealed::{Blob, InstanceRecord};
@@ -11,7 +12,27 @@ use uuid::Uuid;
 /// Key of a row: its organization and its own ID. Rows of organizations themselves have their own ID twice.
 pub type RowKey = (OrganizationId, Uuid);
 
-/// The keys of the instance.
+/// Creates the keys of an instance, once.
+#[derive(Clone, Debug)]
+pub struct CreateInstance {
+    /// The instance with its root.
+    pub instance: InstanceRecord,
+    /// Audit record of the change.
+    pub audit: SealedAuditRecord,
+}
+
+/// Port for the row of the instance, which is read before its keys are open. None of them can be unwrapped without the root
+/// key. Each method is one transaction.
+#[async_trait]
+pub trait KeyRepository: Send + Sync {
+    /// Returns the instance, if it has been created.
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
+
+    /// Creates the instance. Returns `false` and changes nothing if it exists already.
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
+}
+
+/// The row of the instance, in operations.
 pub trait InstanceRows: Send + Sync {
     /// Reads the row of the instance and locks it until the transaction ends.
     fn lock_instance(&self) -> Reply<'_, Option<InstanceRecord>>;

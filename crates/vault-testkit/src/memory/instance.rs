@@ -1,11 +1,30 @@
-//! The keys of the instance.
+//! The row of the instance.
 
-use super::State;
 use super::rows::{MemoryRows, done};
+use super::{MemoryStore, State};
+use async_trait::async_trait;
 use vault_core::keyring::{KeyPurpose, KeyringEntry};
-use vault_core::port::{InstanceRows, Reply};
+use vault_core::port::{CreateInstance, InstanceRows, KeyRepository, Reply, StoreError};
 use vault_core::receiver::EventDelivery;
 use vault_core::sealed::InstanceRecord;
+
+#[async_trait]
+impl KeyRepository for MemoryStore {
+    async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError> {
+        self.decide(|state| state.instance.clone())
+    }
+
+    async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError> {
+        self.decide(|state| {
+            if state.instance.is_some() {
+                return false;
+            }
+            state.instance = Some(command.instance);
+            state.audit.push(command.audit);
+            true
+        })
+    }
+}
 
 impl InstanceRows for MemoryRows<'_> {
     fn lock_instance(&self) -> Reply<'_, Option<InstanceRecord>> {
