@@ -231,12 +231,6 @@ impl Session {
         self.call("POST", &format!("/v1/organization-vault/{id}/promote")).json(&json!({"version": version})).send()
     }
 
-    /// Destroys a version.
-    #[track_caller]
-    pub fn destroy_version(&self, id: &str, version: i64) -> Answer {
-        self.call("DELETE", &format!("/v1/organization-vault/{id}/versions/{version}")).send()
-    }
-
     /// Returns numbers and states of a credential's versions, in the order of the list.
     #[track_caller]
     pub fn versions(&self, id: &str) -> Vec<(i64, String)> {

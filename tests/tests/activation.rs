@@ -1,9 +1,8 @@
-//! Activation by the running program: commands, roles of processes, and rows changed with SQL.
+//! Activation by the running program: commands and roles of processes.
 
 use vault_tests::binary::Run;
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
-use vault_tests::sql::Sql;
 use vault_tests::{ActivationListener, Database, Integration, Vault};
 
 #[test]
@@ -23,28 +22,6 @@ fn reenabled_organization_keeps_tokens_but_no_sessions() {
     assert_eq!(works(), (201, false));
     assert!(enabled.contains("its integration tokens work again. Sessions stay ended."), "{enabled}");
     assert_eq!(account.log_in(&vault.client()).ids().len(), 1);
-}
-
-#[test]
-fn integration_planted_or_changed_by_sql_grants_nothing() {
-    let (vault, activation_listener) = ActivationListener::open(Database::Postgres);
-    let (session, client, sql) = (vault.admin_session(), activation_listener.client(), Sql::of(&vault));
-    session.save(&small("secret", 1));
-    let narrow = Integration::make(&vault, "narrow", &["imports"]);
-    let disabled = Integration::make(&vault, "disabled", &["secret"]);
-    disabled.administer(&vault, "set", &["--state", "disabled"]).done();
-    let document = |of: &Integration| format!("(SELECT sealed FROM entities WHERE id = '{}')", of.id);
-    let narrow_row = format!("WHERE id = '{}'", narrow.id);
-    let before = sql.value(&format!("SELECT encode(sealed, 'hex') FROM entities {narrow_row}"));
-    assert!(!before.contains("696d706f727473"), "imports is not readable");
-
-    sql.run(&format!("UPDATE entities SET sealed = {} {narrow_row}", document(&disabled)));
-    narrow.activate(&client, "secret").problem("invalid-token");
-    // A command does not sign such a row again.
-    narrow.administer(&vault, "set", &["--state", "enabled"]).refused();
-    sql.run(&format!("UPDATE entities SET sealed = decode('{before}', 'hex') {narrow_row}"));
-    narrow.activate(&client, "imports").problem("not-found");
-    assert!(vault.metric("orgvault_integrity_failures_total") >= 1);
 }
 
 #[test]

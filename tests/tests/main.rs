@@ -9,7 +9,6 @@ mod activation_egress;
 mod activation_forms;
 mod activation_listener;
 mod activation_races;
-mod activation_rows;
 mod activation_secrets;
 mod api;
 mod architecture;

@@ -10,7 +10,6 @@ use vault_testkit::stores::find_tool;
 use vault_tests::integration::{ActivationListener, write_private};
 use vault_tests::receivers::{Receivers, SOON};
 use vault_tests::samples::small;
-use vault_tests::sql::Sql;
 use vault_tests::{Database, Integration, Session, Vault, on_both_databases};
 
 on_both_databases! {
@@ -316,45 +315,6 @@ fn instance_has_separate_receivers(database: Database) {
     }
     vault.run(&["receiver", "remove", id]).done();
     assert_eq!(vault.run(&["receiver", "test", id]).status, Some(1));
-}
-
-/// A receiver whose row was modified gets nothing, and a forged event is not sent.
-#[test]
-fn events_changed_by_sql_are_not_sent() {
-    let (receivers, vault, admin) = open(Database::Postgres);
-    let added = ["/one", "/two"].map(|path| add(&admin, &json!({"kind": "webhook", "url": receivers.url(path)})));
-    let [one, two] = added.each_ref().map(|added| added["id"].as_str().unwrap());
-    let sql = Sql::of(&vault);
-    freeze(&admin, "imports", true);
-    receivers.next("/two", "namespace.frozen");
-    eventually("the first event", || {
-        deliveries(&admin, one).iter().all(|one| one["state"] == "delivered").then_some(())
-    });
-    // A forged event, and a receiver that redirects events of another one.
-    sql.run(&format!(
-        "INSERT INTO event_deliveries SELECT organization_id, receiver_id, '00000000-0000-4000-8000-000000000001', position + 1, \
-         kind, subject, replace(body, 'imports', 'forged'), at, code, 'waiting', since, 0, NULL, next_at, NULL \
-         FROM event_deliveries WHERE receiver_id = '{two}'"
-    ));
-    eventually("the refusal of the forged event", || {
-        let reported = deliveries(&admin, two);
-        let forged = reported.iter().find(|one| one["id"] == "00000000-0000-4000-8000-000000000001")?.clone();
-        (forged["last_error"] == "damaged").then_some(())
-    });
-    sql.run(&format!(
-        "UPDATE entities SET sealed = (SELECT sealed FROM entities WHERE id = '{two}') WHERE id = '{one}'"
-    ));
-    freeze(&admin, "exports", true);
-    let reported = receivers.wait(|message| message["body"]["data"]["namespace"] == "exports");
-    assert_eq!(reported["path"], "/two");
-    let run = vault.run(&["doctor", "--deep", "--json"]);
-    assert_ne!(run.status, Some(0));
-    assert!(run.stdout.contains(one) && run.stdout.contains("entities"), "{}", run.stdout);
-    // A position that was moved forward does not suppress later events.
-    sql.run("UPDATE event_position SET checkpoint = 1000000, scanned = scanned + 1000000000");
-    eventually("the report of it", || vault.log().contains("event_position").then_some(()));
-    freeze(&admin, "links", true);
-    receivers.wait(|message| message["body"]["data"]["namespace"] == "links");
 }
 
 /// Expiry events depend on the vault's clock: an integration that expires within a day is announced.

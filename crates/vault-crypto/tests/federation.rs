@@ -1,4 +1,4 @@
-//! Signing keys with real cryptography: their life on several replicas, and rows that an attacker changes with SQL.
+//! Signing keys with real cryptography: their life on several replicas.
 
 use crate::deployment::{Deployment, Process};
 use async_trait::async_trait;
@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::AuditAction;
-use vault_core::entity::{EntityKey, Kind};
+use vault_core::entity::Kind;
 use vault_core::error::{Error, Refusal};
 use vault_core::federation::{
     FederationAudience, FederationClaims, FederationIssuer, FederationKeyError, FederationKeyState, FederationSubject,
@@ -16,11 +16,11 @@ use vault_core::federation::{
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Clock as _, EntityRow, Event, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
+    Clock as _, EntityRow, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
     TokenVerifier as _,
 };
 use vault_core::usecase::federation::{FederationPublisher, PublishedKeys};
-use vault_core::usecase::{Federation, RowFinding, Violation};
+use vault_core::usecase::{Federation, RowFinding};
 use vault_crypto::{FederationKeys, FederationSigner, JwtVerifier};
 
 const KEYS: &str = include_str!("vectors/rsa.txt");
@@ -289,56 +289,6 @@ async fn command_races_automatic_promotion_without_a_second_current_key() {
         let states = replica.states().await;
         assert_eq!(states.iter().filter(|(_, state)| *state == FederationKeyState::Current).count(), 1);
     }
-}
-
-/// Keys of a document that SQL inserts, changes, moves or restores are neither published nor used, and the integrity check
-/// names its row. The next addition replaces it.
-#[tokio::test]
-async fn documents_changed_by_sql_are_neither_published_nor_used() {
-    let deployment = Deployment::seeded(1).await;
-    let mut replica = Replica::start(&deployment).await;
-    replica.add("accepted/2048").await;
-    let added = deployment.row();
-    let kid = replica.federation.promote_key(&issuer(), true).await.unwrap().0;
-    let newest = deployment.row();
-    let attacker = Deployment::seeded(2).await;
-    Replica::start(&attacker).await.add("accepted/4096").await;
-    let own = attacker.row();
-    let moved = EntityKey { id: own.key.id, ..newest.key };
-    let tampered = [
-        own.clone(),
-        EntityRow { key: newest.key, ..own },
-        EntityRow { key: moved, ..newest.clone() },
-        EntityRow { version: newest.version + 1, ..newest.clone() },
-        EntityRow { sealed: added.sealed.clone(), ..newest.clone() },
-        added,
-    ];
-    for (number, row) in tampered.into_iter().enumerate() {
-        let (id, events) = (row.key.id.to_string(), deployment.events.events().len());
-        deployment.put_back(row);
-        assert_eq!(replica.published().await, [""; 0], "{number}");
-        assert_eq!(replica.published().await, [""; 0], "{number}");
-        assert!(replica.sign(&deployment).await.is_none(), "{number}");
-        let event = Event::IntegrityFailure { table: "entities", id: id.clone() };
-        let emitted = deployment.events.events()[events..].iter().filter(|emitted| **emitted == event).count();
-        assert_eq!(emitted, 1, "{number}: it is reported once");
-        let found: Vec<_> = replica.findings().await.into_iter().map(|finding| (finding.table, finding.id)).collect();
-        assert!(found.contains(&("entities", id)), "{number}: {found:?}");
-        deployment.put_back(newest.clone());
-        assert_eq!(replica.published().await, std::slice::from_ref(&kid), "{number}");
-        assert_eq!(replica.findings().await, [], "{number}");
-    }
-
-    // A deleted document is no finding of the server, which has no key then, but one of the integrity check.
-    deployment.store.tamper_with_entities(|rows| rows.retain(|(_, kind, _), _| *kind != Kind::SigningKeys.as_str()));
-    assert_eq!(replica.published().await, [""; 0]);
-    let findings = replica.findings().await;
-    assert!(findings.iter().any(|finding| matches!(finding.violation, Violation::Deleted { .. })), "{findings:?}");
-
-    deployment.put_back(EntityRow { version: newest.version + 1, ..newest });
-    let other = replica.add("accepted/3072").await;
-    assert_eq!(replica.published().await, [other]);
-    assert_eq!(replica.findings().await, []);
 }
 
 #[tokio::test]

@@ -381,30 +381,6 @@ async fn process_started_before_rotations_refuses_no_one() {
     assert_eq!(old.digester.active_key(), deployment.active().await);
 }
 
-/// A row whose MAC does not verify is not signed again. It grants nothing before and after, and keeps the key.
-#[tokio::test(flavor = "multi_thread")]
-async fn planted_row_is_not_resigned() {
-    let deployment = Deployment::new().await;
-    let (process, organization) = (deployment.start().await, deployment.organization().await);
-    let good = process.integration(organization, "good").await;
-    let planted = process.integration(organization, "planted").await;
-    process.edit(organization, planted, IntegrationState::Disabled).await.unwrap();
-    assert!(deployment.store.tamper_with_integration(planted, |row| row.version += 1));
-    let before = deployment.active().await;
-    for _ in 0..2 {
-        let end = deployment.rotate().await;
-        assert_eq!((end.destroyed, end.kept), (vec![], vec![(before, 1)]));
-    }
-    assert_eq!(deployment.retiring().await, 1, "no further key was made");
-    assert!(deployment.damage() > 0, "it is reported");
-    let refused = process.edit(organization, planted, IntegrationState::Disabled).await;
-    assert!(matches!(refused, Err(Error::Refused(Refusal::Damaged { .. }))), "{refused:?}");
-    process.edit(organization, good, IntegrationState::Disabled).await.unwrap();
-    let integration = IntegrationRef::Id(planted);
-    process.integrations.delete(&Principal::Operator, organization, &integration).await.unwrap();
-    assert_eq!(deployment.rotate().await.destroyed, [before]);
-}
-
 /// Whatever happened to the bytes of an account or its secrets: the integrity check reports it, a rotation ends without
 /// destroying the old key, and the restored value works and lets the next rotation complete.
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ use vault_core::maintenance::{DeleteExpired, Expired};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::organization::DeleteOrganization;
-use vault_core::port::{RowStore, StoreError};
+use vault_core::port::RowStore;
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -163,20 +163,4 @@ async fn deleted_organization_leaves_only_audit_rows_on_postgres() {
         let rows = query(database(), &rows_of(&world, table));
         assert_eq!(rows == "0", table != "audit", "{rows} in {table}");
     }
-}
-
-#[tokio::test]
-async fn damaged_rows_are_reported_and_none_is_omitted() {
-    let (scratch, store) = on_sqlite().await;
-    let world = World::make(&store, NUMBERS).await;
-    let principal = world.activator(&world.integration(&store).await);
-    let lost = world.save_activated(&store).await;
-    world.save_activated(&store).await;
-    scratch.bare().execute("DELETE FROM credential_secrets WHERE id = ?1", [lost.as_uuid()]).unwrap();
-    let Err(Error::Store(StoreError::Integrity { table, id, reason })) =
-        store.fetch_credentials(world.take(&principal)).await
-    else {
-        panic!("the row is missing")
-    };
-    assert_eq!((table, id, reason), ("credential_secrets", lost.to_string(), "missing"));
 }

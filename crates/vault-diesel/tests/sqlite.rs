@@ -184,19 +184,6 @@ async fn command_gets_write_lock_next_to_busy_server() {
 }
 
 #[tokio::test]
-async fn damaged_row_is_reported() {
-    let (scratch, store, world) = setting().await;
-    let id = world.saved(&store).await.unwrap();
-    scratch.bare().execute("UPDATE credentials SET type = 'nonsense'", []).unwrap();
-    match world.listed(&store, world.list(10)).await.unwrap_err() {
-        Error::Store(StoreError::Integrity { table, id: row, reason }) => {
-            assert_eq!((table, row, reason), ("credentials", id.to_string(), "type"));
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[tokio::test]
 async fn damaged_page_affects_only_its_rows() {
     let (scratch, store, world) = setting().await;
     for _ in 0..200 {

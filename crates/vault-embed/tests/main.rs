@@ -5,3 +5,4 @@
 mod backups;
 mod opening;
 mod root_rotation;
+mod tampering;

@@ -24,9 +24,7 @@ use vault_core::audit::{AuditRecord, RecordedRow, SealedAuditRecord, SealedCheck
 use vault_core::credential::{CheckRound, CredentialUse};
 use vault_core::entity::{EntityKey, Index};
 use vault_core::hourly::HourlyLimit;
-use vault_core::id::{
-    AccountId, ActivationId, AuditId, CredentialId, EventId, IntegrationId, OrganizationId, SessionId,
-};
+use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, EventId, OrganizationId, SessionId};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountPlace, EntityRow, StoreError, StoredCredential};
 use vault_core::receiver::{EventDelivery, ReceiverKey, ReceiverStatus};
@@ -225,13 +223,6 @@ impl MemoryStore {
         let state = &lock(&self.inner).state;
         let row = state.credentials.values().find(|row| row.stored.id == id)?;
         Some(row.data.get(&row.stored.version)?.data.clone())
-    }
-
-    /// Changes the row of an integration, as an attacker with write access to the database might. Returns `false` if the
-    /// integration does not exist.
-    pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut EntityRow)) -> bool {
-        let state = &mut lock(&self.inner).state;
-        state.entities.values_mut().find(|row| row.key.id == *id.as_uuid()).map(change).is_some()
     }
 
     /// Changes the rows of entities, as an attacker with write access to the database might.

@@ -1,14 +1,12 @@
 //! Creating, changing, listing and authenticating integrations; freezing and listing namespaces.
 
-use super::setting::{OPERATOR, Setting, named, text};
+use super::setting::{OPERATOR, Setting, text};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::integration::{Integration, IntegrationRefusal, IntegrationState, Overlap};
-use vault_core::port::{EntityRow, Event};
-use vault_core::sealed::Blob;
+use vault_core::integration::{Integration, IntegrationRefusal, IntegrationState};
+use vault_core::port::Event;
 use vault_core::time::Timestamp;
 use vault_core::usecase::OrganizationCommand;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
-use vault_core::{Error, Refusal};
 
 /// The metrics count each reason separately, so that guessing is visible.
 #[tokio::test]
@@ -48,37 +46,6 @@ async fn use_of_a_revoked_token_is_recorded() {
     let id = first.integration.id;
     assert_eq!(found, [(Actor::Integration(id), Subject::Integration(id), 4)], "within one minute");
     assert_eq!(records[0].organization, Some(setting.acme));
-}
-
-#[tokio::test]
-async fn planted_row_grants_nothing_and_is_not_resigned() {
-    let setting = Setting::new().await;
-    type Alteration = fn(&mut EntityRow);
-    let alterations: [(&str, Alteration); 3] = [
-        ("document", |row| {
-            let text = String::from_utf8_lossy(row.sealed.as_bytes()).replace("imports", "exports");
-            row.sealed = Blob::from_bytes(text.into_bytes());
-        }),
-        ("expiry", |row| row.due_at = Some(Timestamp::from_millis(i64::MAX))),
-        ("version", |row| row.version += 1),
-    ];
-    let integrations = setting.integrations();
-    for (name, alter) in alterations {
-        let made = setting.integration(name, &["imports"]).await;
-        assert!(setting.works(&made.token).await);
-        assert!(setting.store.tamper_with_integration(made.integration.id, alter));
-        assert!(!setting.works(&made.token).await, "{name}");
-        assert!(setting.saw_damage("entities"));
-        let enable = IntegrationEdit { state: Some(IntegrationState::Active), ..IntegrationEdit::default() };
-        let signed = [
-            integrations.change(&OPERATOR, setting.acme, &named(name), enable).await.err(),
-            integrations.rotate(&OPERATOR, setting.acme, &named(name), Overlap::DEFAULT).await.err(),
-        ];
-        for error in signed {
-            assert!(matches!(error, Some(Error::Refused(Refusal::Damaged { table: "entities", .. }))));
-        }
-        setting.delete(name).await;
-    }
 }
 
 /// One entry contains all changes of one request, under the most severe action. It is found by each of them.

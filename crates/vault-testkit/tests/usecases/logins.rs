@@ -2,10 +2,11 @@
 
 use super::service::{PASSWORD, Service, network};
 use vault_core::audit::AuditAction;
+use vault_core::entity::Kind;
 use vault_core::hash_slots::Requester;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, WRONG_PASSCODES};
 use vault_core::network::Network;
-use vault_core::port::{Event, LoginRefusal};
+use vault_core::port::{EntityRow, Event, LoginRefusal};
 use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, OwnerProof};
 use vault_core::{Error, Refusal};
@@ -196,5 +197,23 @@ async fn lockouts_are_reported_at_start_and_end() {
         refused(&service, "jane@example.com", OwnerProof { passcode: "000000".into(), ..service.proof(&jane) }).await;
         let disabled = service.events.count(&Event::LoginPasscodeDisabled { account, network });
         assert_eq!(disabled, usize::from(wrong_passcodes == WRONG_PASSCODES));
+    }
+}
+
+/// Logins to an account with a document that does not open cost the same work, and the row is reported.
+#[tokio::test]
+async fn assembled_account_row_cannot_log_in() {
+    let service = Service::new().await;
+    for (name, kind) in [("jane", Kind::Account), ("joe", Kind::AccountSecrets)] {
+        let person = service.person("Acme", name, Role::Viewer).await;
+        let (hashes, proof) = (service.hasher.verified().len(), service.proof(&person));
+        service.store.tamper_with_entities(|rows| {
+            let of = |row: &&mut EntityRow| row.key.kind == kind && row.key.id == *person.account.as_uuid();
+            rows.values_mut().find(of).unwrap().version += 1;
+        });
+        refused(&service, person.email.as_str(), proof).await;
+        assert_eq!(service.hasher.verified().split_off(hashes), [false]);
+        assert_eq!(service.evaluations(), 0);
+        assert!(service.saw_damage("entities"));
     }
 }
