@@ -83,7 +83,6 @@ impl Proxy {
         Self { address, shared }
     }
 
-    /// Sets the mode.
     pub(crate) fn set(&self, mode: Mode) {
         self.shared.mode.store(mode as u8, Ordering::Relaxed);
     }

@@ -11,7 +11,6 @@ use vault_tests::Database;
 pub(crate) struct Report {
     /// Name of the fault.
     pub(crate) fault: &'static str,
-    /// The database.
     pub(crate) database: Database,
     /// Number of rounds.
     pub(crate) rounds: usize,

@@ -56,7 +56,6 @@ fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
     }
 }
 
-/// Returns the settings of a listener at `address`.
 fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
     let mut listener = ListenerSettings::new(vec![address]);
     listener.allowed_hosts = settings.server.host_names();

@@ -26,7 +26,6 @@ const MAX_OUTPUT: usize = 65;
 /// Number of bytes at the end of its standard error that a message contains.
 const MAX_STDERR: usize = 1_000;
 
-/// Returns the root key of the settings.
 pub(crate) async fn load(settings: &Settings) -> Result<RootKey, Failure> {
     match &settings.root_key {
         // A root key at another path may be older than the vault. The one in the data directory is created together

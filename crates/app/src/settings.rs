@@ -101,7 +101,6 @@ pub(crate) fn vault_flags() -> Vec<Arg> {
     arguments(VaultFlags::augment_args)
 }
 
-/// Returns the flags of the server.
 pub(crate) fn server_flags() -> Vec<Arg> {
     arguments(ServerSettings::augment_args)
 }

@@ -96,7 +96,6 @@ impl AeadKey {
         Ok(bytes)
     }
 
-    /// Unwraps a key.
     pub(crate) fn unwrap(&self, context: &Context, blob: &Blob) -> Result<SymmetricKey, OpenError> {
         let mut bytes = self.open_as(Format::Key, context, blob)?;
         let key: &mut [u8; SymmetricKey::LENGTH] = bytes.as_mut_slice().try_into().map_err(|_| OpenError::Malformed)?;

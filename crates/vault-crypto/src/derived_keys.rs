@@ -9,7 +9,6 @@ use vault_core::digest::{Digest, DigestPurpose};
 pub(crate) struct AuditKeys {
     pub(crate) record: MacKey,
     pub(crate) checkpoint: MacKey,
-    /// The MAC key of anchors.
     pub(crate) anchor: MacKey,
 }
 

@@ -225,7 +225,6 @@ impl InstanceKeyring {
         let _ = self.source.set(Source { wrapper, repository, reading: Mutex::new(()) });
     }
 
-    /// Returns the ID of the instance.
     pub(crate) const fn instance(&self) -> InstanceId {
         self.instance
     }
@@ -235,7 +234,6 @@ impl InstanceKeyring {
         Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the active key.
     pub(crate) fn active(&self) -> Arc<InstanceKeys> {
         Arc::clone(&self.held().active)
     }
@@ -250,7 +248,6 @@ impl InstanceKeyring {
         self.held().document.clone()
     }
 
-    /// Returns the key with this ID.
     pub(crate) fn find(&self, id: KeyId) -> Option<Arc<InstanceKeys>> {
         self.held().find(id).cloned()
     }

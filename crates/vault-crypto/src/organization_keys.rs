@@ -57,7 +57,6 @@ impl OrganizationKeyring {
         Self { instance_keys, entropy, sealing: Cache::new(KEPT), fingerprint: Cache::new(KEPT) }
     }
 
-    /// Returns the instance.
     pub(crate) fn instance(&self) -> InstanceId {
         self.instance_keys.instance()
     }

@@ -31,14 +31,12 @@ pub(crate) struct PurposeKeys {
 }
 
 impl<K> UnwrappedKey<K> {
-    /// Returns the ID of the key.
     pub(crate) const fn id(&self) -> KeyId {
         self.entry.id
     }
 }
 
 impl<K> UnwrappedKeys<K> {
-    /// Returns the active key.
     pub(crate) fn active(&self) -> &UnwrappedKey<K> {
         &self.active
     }
@@ -61,7 +59,6 @@ impl<K> UnwrappedKeys<K> {
         std::iter::once(&self.active).chain(&self.retiring)
     }
 
-    /// Returns the key with this ID.
     pub(crate) fn find(&self, id: KeyId) -> Option<&K> {
         self.all().find(|key| key.id() == id).map(|key| &*key.key)
     }

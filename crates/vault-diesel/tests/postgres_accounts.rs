@@ -64,7 +64,6 @@ async fn grant(store: &Arc<PostgresStore>, world: &World, account: &SessionPrinc
     }
 }
 
-/// Returns a change of an account.
 fn change_of(target: &SessionPrincipal, change: AccountChange) -> ChangeAccount {
     ChangeAccount { organization: target.organization, account: target.account, change }
 }

@@ -22,7 +22,6 @@ pub(crate) fn ok<T>(object: T) -> JsonResult<T> {
     Ok(Json(object))
 }
 
-/// Creates JSON with status 201.
 pub(crate) fn created<T>(object: T) -> JsonStatusResult<T> {
     Ok((Json(object), StatusCode::CREATED))
 }

@@ -21,7 +21,6 @@ use vault_tests::database::new_postgres;
 /// The report of a fault, or the reason why this host does not permit the fault.
 pub(crate) type Outcome = Result<Report, String>;
 
-/// A fault.
 pub(crate) struct Fault {
     /// The name on the command line.
     pub(crate) name: &'static str,
@@ -34,7 +33,6 @@ const FILE: &[Database] = &[Sqlite];
 const SERVER: &[Database] = &[Postgres];
 const BOTH: &[Database] = &[Sqlite, Postgres];
 
-/// All faults.
 pub(crate) const FAULTS: &[Fault] = &[
     fault("kill", "The service is killed", BOTH, host::kill),
     fault("kill-at-syscalls", "The service is killed at each system call that writes", FILE, syscalls::killed),

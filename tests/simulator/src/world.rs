@@ -38,7 +38,6 @@ pub(crate) fn data(number: u64) -> CredentialData {
     CredentialData::from_json(CredentialType::DirectLink, json.as_bytes()).expect("a link")
 }
 
-/// Returns a new version with this data.
 fn version(number: u64, idempotency: Option<Idempotency>) -> NewData {
     let data = data(number);
     let (id, json) = (VersionId::from_bytes(bytes(number)), data.to_canonical_json());
@@ -49,7 +48,6 @@ pub(crate) fn principal() -> Principal {
     Principal::embedder(ORGANIZATION, ACCOUNT, Role::Editor)
 }
 
-/// Returns the ID of a credential.
 pub(crate) fn credential(number: u64) -> CredentialId {
     CredentialId::from_bytes(bytes(number))
 }
@@ -108,7 +106,6 @@ pub(crate) async fn delete(store: &Arc<SqliteStore>, request: u64, number: u64) 
     operate(store, request, deletion).await
 }
 
-/// Lists all credentials.
 pub(crate) async fn list(store: &Arc<SqliteStore>) -> Result<Vec<OpenedCredential>, Error> {
     let (organization, filter) = (ORGANIZATION, ListFilter::default());
     let query = CredentialQuery { organization, filter, labels: Vec::new(), after: None, limit: 4_000 };

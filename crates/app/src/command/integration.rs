@@ -224,7 +224,6 @@ fn find(target: &Target<'_>, integration: &NamedIntegration) -> Result<(Place, I
     Ok((place, found))
 }
 
-/// Returns the integration with this name.
 fn named(target: &Target<'_>, place: &Place, name: &str) -> Result<IntegrationItem, Failure> {
     let key = |name: &str| IntegrationName::parse(name, "--name").map(|name| name.uniqueness_key());
     let wanted = key(name).ok();

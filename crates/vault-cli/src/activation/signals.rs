@@ -27,7 +27,6 @@ impl Signals {
         Ok(Self { streams })
     }
 
-    /// Returns the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.streams {

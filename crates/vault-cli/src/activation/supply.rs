@@ -134,7 +134,6 @@ impl Supply {
         renewed.map(|credential| credential.ends_at).fold(activation, Timestamp::min)
     }
 
-    /// Returns the directory of the files.
     pub(crate) fn files(&self) -> &PrivateDirectory {
         &self.files
     }

@@ -156,7 +156,6 @@ impl ChangeAccount {
     }
 }
 
-/// Returns the changed rights.
 pub(crate) fn changes(from: &AccountRights, to: &AccountRights) -> Vec<AuditChange> {
     let role = |role: &Role| Some(role.as_str().to_owned());
     let state = |state: &AccountState| Some(state.as_str().to_owned());

@@ -82,7 +82,6 @@ impl Operation for FindAccount {
     }
 }
 
-/// Returns the account with an address.
 async fn account_at(unit: &Unit<'_>, email: &EmailAddress) -> Result<Option<Opened<Account>>, Failure> {
     let address = Account::at(email);
     let Some((of, id)) = unit.rows().find_anywhere(address.index, &address.value).await? else { return Ok(None) };

@@ -17,7 +17,6 @@ struct Minute {
 }
 
 impl KeyUses {
-    /// Adds uses of a key.
     pub(crate) fn add(&self, organization: OrganizationId, key: KeyId, uses: i64) {
         *self.lock().uses.entry((organization, key)).or_default() += uses;
     }

@@ -282,7 +282,6 @@ pub(crate) fn may_set_expiry(entry: &AuditEntry) -> bool {
         || entry.changes().iter().any(|change| change.field == ChangedField::ExpiresAt.as_str() && change.to.is_some())
 }
 
-/// Returns the kind of event of an entry.
 fn kind_of(entry: &AuditEntry) -> Option<EventKind> {
     const ACTIONS: [(AuditAction, EventKind); 9] = [
         (AuditAction::CredentialReplaced, EventKind::CredentialReplaced),

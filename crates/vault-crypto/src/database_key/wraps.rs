@@ -34,7 +34,6 @@ impl Wraps {
         self.wraps.iter().find(|(id, _)| *id == root).map(|(_, wrap)| wrap)
     }
 
-    /// Returns the ids of the root keys.
     pub(super) fn root_keys(&self) -> Vec<KeyId> {
         self.wraps.iter().map(|(id, _)| *id).collect()
     }

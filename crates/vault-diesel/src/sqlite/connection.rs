@@ -57,7 +57,6 @@ const WRITER_SETTINGS: [Setting<'static>; 2] = [("busy_timeout", "0", "0"), ("qu
 const READER_SETTINGS: [Setting<'static>; 3] =
     [("busy_timeout", READER_WAIT, READER_WAIT), ("cache_size", "-4096", "-4096"), ("query_only", "ON", "1")];
 
-/// Opens a connection.
 pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
     let mut connection = establish(source)?;
     // A negative `cache_size` is in KiB.

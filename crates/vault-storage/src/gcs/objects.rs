@@ -16,7 +16,6 @@ use zeroize::Zeroizing;
 /// Requests the content of an object instead of its metadata.
 const MEDIA: &str = "?alt=media";
 
-/// A bucket.
 pub(super) struct Bucket<'a> {
     pub(super) client: &'a GuardedClient,
     pub(super) token: &'a SecretText,

@@ -16,7 +16,6 @@ pub(super) const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_t
 /// Default lifetime of a token in seconds.
 pub(super) const LIFETIME: i64 = 3_600;
 
-/// An access token.
 pub(super) struct AccessToken {
     pub(super) text: SecretText,
     /// Lifetime in seconds.

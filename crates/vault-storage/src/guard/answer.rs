@@ -9,7 +9,6 @@ use zeroize::Zeroizing;
 
 /// A response, with its body up to the size limit. The body may contain secrets, so there is no `Debug`.
 pub(crate) struct Answer {
-    /// Status code.
     pub(crate) status: StatusCode,
     /// Header fields.
     pub(crate) headers: HeaderMap,

@@ -21,7 +21,6 @@ use vault_core::federation::FederationSubject;
 use vault_core::port::{ShortLived, VendOrder};
 use vault_core::time::Timestamp;
 
-/// Returns the saved keys.
 fn saved_keys(data: &S3) -> AwsCredential {
     // Used for signing. The signer's type stores plain text, which the allocator overwrites when it is freed.
     AwsCredential {

@@ -20,7 +20,6 @@ const GLANCE: &str = "20";
 /// Maximum clock skew that Amazon accepts, in seconds.
 const MAX_SKEW: u64 = 15 * 60;
 
-/// A bucket.
 pub(super) struct Bucket<'a> {
     client: &'a GuardedClient,
     keys: &'a AwsCredential,

@@ -78,7 +78,6 @@ impl World<'_> {
         By { principal: principal.clone(), payload: CreateInvitation(invitation.clone()) }
     }
 
-    /// Returns an invitation for an address.
     pub(super) fn invitation_for(&self, email: &EmailAddress, role: Role) -> Invitation {
         let (mut invitation, _) = self.invitation(role);
         invitation.grant.email = email.clone();

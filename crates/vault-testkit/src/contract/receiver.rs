@@ -261,7 +261,6 @@ async fn find(world: &World<'_>, principal: &Principal, key: ReceiverKey) -> Res
     Ok(found.into_iter().next().unwrap())
 }
 
-/// Adds a receiver of this owner.
 pub(super) async fn added(world: &World<'_>, owner: ReceiverOwner) -> StoredReceiver {
     let addition = addition(world, owner);
     world.operate(&OPERATOR, addition.clone()).await.unwrap();

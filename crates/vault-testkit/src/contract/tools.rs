@@ -81,7 +81,6 @@ pub(super) fn namespace(text: &str) -> Namespace {
     Namespace::parse(text, "").unwrap()
 }
 
-/// Returns a secret for a document.
 pub(super) fn secret(text: &str) -> DocumentSecret {
     SecretString::from(text).into()
 }

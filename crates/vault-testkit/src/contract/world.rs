@@ -198,7 +198,6 @@ impl<'a> World<'a> {
         self.operate(&Principal::Operator, AppendEntries(entries)).await
     }
 
-    /// Reads checkpoints.
     pub(super) async fn checkpoints(&self, read: ReadCheckpoints) -> Vec<StoredCheckpoint> {
         self.operate(&Principal::Operator, read).await.unwrap()
     }
@@ -407,7 +406,6 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Returns the keys of the organization.
     pub(super) async fn keys(&self) -> OrganizationKeys {
         self.read_organization().await.expect("the organization is there").keys
     }

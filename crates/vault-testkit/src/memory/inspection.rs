@@ -8,7 +8,6 @@ use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{InspectionRows, RecordedStates, RecordedSubject, Reply, RowKey, StoredRowKey, WholeCredential};
 
-/// Returns a page of rows.
 fn page<T: Ord>(rows: impl Iterator<Item = T>, after: Option<&T>, limit: usize) -> Vec<T> {
     let mut rows: Vec<_> = rows.filter(|row| after.is_none_or(|after| row > after)).collect();
     rows.sort_unstable();

@@ -95,7 +95,6 @@ impl Service {
         self.accounts.change(&session.clone().into(), account, command).await
     }
 
-    /// Changes an account as an operator.
     pub(crate) async fn as_operator(&self, email: &str, command: AccountCommand) -> Result<ChangedAccount, Error> {
         self.accounts.change(&Self::OPERATOR, AccountRef::email(email), command).await
     }

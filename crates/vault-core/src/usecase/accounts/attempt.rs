@@ -246,7 +246,6 @@ impl Accounts {
         self.operations.run(&self.environment, principal, finish).await
     }
 
-    /// Returns the error of an outcome.
     fn conclusion(&self, conclusion: AttemptOutcome, account: AccountId, attempt: Attempt) -> Error {
         let network = attempt.network;
         let refused = |refusal| self.refused(refusal, Some(account), network);

@@ -126,7 +126,6 @@ impl Accounts {
         Ok(found.ok_or(Refusal::NoOrganization)?)
     }
 
-    /// Returns the ID of new secrets.
     fn new_secrets_id(&self) -> SecretsId {
         SecretsId::from_uuid(self.environment.ids.random())
     }

@@ -44,7 +44,6 @@ impl DecryptionReason {
     }
 }
 
-/// A decrypted credential.
 pub(super) struct DecryptedCredential {
     pub(super) id: CredentialId,
     pub(super) version: i64,

@@ -91,7 +91,6 @@ fn has_label_too<'a>(
     label.all().iter().map(has).reduce(|one, other| Box::new(one.or(other)))
 }
 
-/// The condition that a credential has a label.
 fn has_label<'a>(organization: IdBytes, label: &'a LookupDigests) -> Option<Condition<'a, credentials::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credentials::table> {
         Box::new(exists_row_by_row(
