@@ -80,7 +80,7 @@ enum Subject {
     Operations,
     /// Response times of logins that are rejected for different reasons
     Timing,
-    /// More logins than the server can hash, with concurrent lists
+    /// More logins than the server can hash, or many requests of another organization, with concurrent lists
     Storm,
     /// Rates by connections, credentials and organizations
     Growth,

@@ -1,7 +1,7 @@
-//! Many more logins than the cores can hash, with concurrent lists.
+//! Lists while others send more than the server can process: logins, and the connections of another organization.
 
 use crate::Options;
-use crate::bench::{Bench, LIST, example};
+use crate::bench::{Bench, LIST, VAULT, example, save};
 use crate::engine::{Caller, run};
 use crate::report::Row;
 use serde_json::{Value, json};
@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// Number of connections that list, and their pause after each response.
 const LISTING: (usize, Duration) = (8, Duration::from_millis(100));
+/// Number of connections of another organization.
+const CROWD: usize = 16;
 
 /// Measures storms of logins at unknown addresses, which are hashed, for clients that wait as the server requests and for
 /// clients that retry immediately.
@@ -64,7 +66,34 @@ pub(crate) fn measure(options: &Options, bench: &Bench<'_>) -> Vec<Row> {
         rows.push(row);
         rows.push(lists.row(bench.name(&format!("list, storm of {connections}, {manner}"))));
     }
+    rows.extend(crowd(options, bench, &token));
     rows
+}
+
+/// Measures one connection that lists while the connections of another organization list or save.
+fn crowd(options: &Options, bench: &Bench<'_>, token: &str) -> Vec<Row> {
+    let (other, saved, length) = (bench.editor("Crowd"), AtomicUsize::new(0), Some(options.length()));
+    bench.fill(&other, 100);
+    let list = |token: &str, caller: &Caller<'_>| {
+        loop {
+            caller.send("GET", LIST, token, None)?.expect(200);
+        }
+    };
+    let saves = |caller: &Caller<'_>| {
+        loop {
+            caller.send("PATCH", VAULT, &other, Some(&save(saved.fetch_add(1, Ordering::Relaxed))))?.expect(201);
+        }
+    };
+    let alone = run(&bench.api, 1, length, |caller| list(token, caller));
+    let beside = |crowd: &(dyn Fn(&Caller<'_>) -> Option<()> + Sync)| {
+        thread::scope(|scope| {
+            scope.spawn(|| run(&bench.api, CROWD, length, crowd));
+            run(&bench.api, 1, length, |caller| list(token, caller))
+        })
+    };
+    let (lists, saves) = (beside(&|caller| list(&other, caller)), beside(&saves));
+    let named = [("another organization is idle", alone), ("… lists", lists), ("… saves", saves)];
+    named.map(|(name, sample)| sample.row(bench.name(&format!("list of one connection, {name}")))).into()
 }
 
 /// Returns the rate of password hashes without other load.
