@@ -16,8 +16,7 @@ use vault_core::federation::{
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{
-    Clock as _, EntityRow, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse,
-    TokenVerifier as _,
+    Clock as _, EntityRow, FederationTokenSigner as _, IdGenerator as _, IssuerPublication, KeyUse, TokenVerifier as _,
 };
 use vault_core::usecase::federation::{FederationPublisher, PublishedKeys};
 use vault_core::usecase::{Federation, RowFinding};

@@ -8,7 +8,6 @@ use support::postgres::{database, query, store};
 use support::sqlite::Scratch;
 use support::world::World;
 use uuid::Uuid;
-use vault_core::Error;
 use vault_core::activation::{IssuedCredential, Purpose, VendedForm};
 use vault_core::audit::{Actor, AppendEntries, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
