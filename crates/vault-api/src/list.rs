@@ -38,7 +38,7 @@ pub struct AuditFilter {
     pub outcome: Option<String>,
     /// If false, entries about reads of credential information and of the audit log are left out.
     pub reads: Option<bool>,
-    /// Only entries that refer to this object: credential:<id>, or only an ID.
+    /// Only entries that refer to this object: `credential:<id>`, or only an ID.
     pub subject: Option<String>,
     /// Only entries by this account or integration, as an ID, or by a kind of actor, such as operator.
     pub actor: Option<String>,
