@@ -44,7 +44,7 @@ pub struct AuditFilter {
     pub actor: Option<String>,
     /// Only items in this namespace.
     pub namespace: Option<String>,
-    /// Whether the newest or the oldest entries come first.
+    /// Order of the entries: the newest or the oldest first.
     pub order: Option<String>,
     /// Maximum number of items on a page.
     #[serde(rename = "limit")]

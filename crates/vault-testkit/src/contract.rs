@@ -68,6 +68,8 @@ pub mod version;
 pub mod whole;
 mod world;
 
+pub use world::opening;
+
 use crate::memory::MemoryStore;
 use async_trait::async_trait;
 use std::future::Future;

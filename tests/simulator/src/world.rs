@@ -8,7 +8,7 @@ use vault_core::activation::VendRule;
 use vault_core::audit::Origin;
 use vault_core::credential::{
     ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, DeleteCredential, Labels,
-    ListCredentials, ListFilter, Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
+    ListFilter, Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, OrganizationId, VersionId};
@@ -23,6 +23,7 @@ use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
 use vault_diesel::SqliteStore;
 use vault_testkit::clock::RecordingEvents;
+use vault_testkit::contract::opening;
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 
 pub(crate) const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([1; 16]);
@@ -109,9 +110,7 @@ pub(crate) async fn delete(store: &Arc<SqliteStore>, request: u64, number: u64) 
 pub(crate) async fn list(store: &Arc<SqliteStore>) -> Result<Vec<OpenedCredential>, Error> {
     let (organization, filter) = (ORGANIZATION, ListFilter::default());
     let query = CredentialQuery { organization, filter, labels: Vec::new(), after: None, limit: 4_000 };
-    let add = |page: &mut Vec<_>, opened, _| page.push(opened);
-    let list = ListCredentials { query, page: usize::MAX, add };
-    Ok(operate(store, 0, list).await?.credentials)
+    Ok(operate(store, 0, opening(query)).await?.credentials)
 }
 
 /// Generates the ID of a request's audit record.

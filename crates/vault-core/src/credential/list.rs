@@ -8,7 +8,6 @@ use crate::operation::{Access, Failure, Operation, Unit};
 use crate::port::StoredCredential;
 use crate::time::Timestamp;
 use serde::Serialize;
-use std::fmt;
 
 /// Maximum number of rows that a filtered list reads for one page. With this bound, the index entries of several labels
 /// fit together into a reader's cache. The API promises clients at most 10,000.
@@ -93,6 +92,7 @@ pub struct ListedRows {
 
 /// Reads a page of a list into a `P`, on the thread that reads the rows: a `P` of bytes does not move each value of each row
 /// to another thread.
+#[derive(Debug)]
 pub struct ListCredentials<P> {
     /// Rows to read.
     pub query: CredentialQuery,
@@ -105,12 +105,6 @@ pub struct ListCredentials<P> {
 impl<P> PartialEq for ListCredentials<P> {
     fn eq(&self, other: &Self) -> bool {
         (&self.query, self.page) == (&other.query, other.page)
-    }
-}
-
-impl<P> fmt::Debug for ListCredentials<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.query, f)
     }
 }
 
@@ -137,8 +131,7 @@ impl<P: Default + Send + 'static> Operation for ListCredentials<P> {
         let last = rows.last().filter(|_| has_more).map(|row| self.query.position(row));
         let mut credentials = P::default();
         for row in rows {
-            let card = unit.open_card(&owner, &row)?;
-            card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
+            let card = unit.card_or_report(&owner, &row)?;
             (self.add)(&mut credentials, OpenedCredential { row, card }, unit.now());
         }
         Ok(CredentialPage { credentials, next: last.or(searched_to) })

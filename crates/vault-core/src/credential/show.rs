@@ -26,8 +26,7 @@ impl Operation for ShowCredential {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedCredential, Failure> {
         let row = unit.authorized(unit.rows().credential(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
-        let card = unit.open_card(&*unit.owner(self.0).await?, &row)?;
-        card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
+        let card = unit.card_or_report(&*unit.owner(self.0).await?, &row)?;
         Ok(OpenedCredential { row, card })
     }
 }
@@ -52,8 +51,7 @@ impl Operation for ListVersions {
 
     async fn run(&self, unit: &Unit<'_>) -> Result<OpenedVersions, Failure> {
         let rows = unit.authorized(unit.rows().credential_versions(self.0, self.1)).await?.ok_or(Refusal::NotFound)?;
-        let card = unit.open_card(&*unit.owner(self.0).await?, &rows.current)?;
-        card.as_ref().err().into_iter().for_each(|error| unit.report_damage(error));
+        let card = unit.card_or_report(&*unit.owner(self.0).await?, &rows.current)?;
         Ok(OpenedVersions { rows, card })
     }
 }

@@ -13,7 +13,7 @@ use crate::sealed::InstanceRecord;
 pub struct FinishRestore {
     /// Epoch that the new one exceeds, in addition to that of the store.
     pub later_epoch: u64,
-    /// Whether open enrolment codes are also revoked, because the restored state does not show which of them were used
+    /// True to also revoke open enrolment codes, because the restored state does not show which of them were used
     /// or withdrawn since.
     pub ends_invitations: bool,
 }

@@ -53,9 +53,9 @@ pub trait Operation: PartialEq + Sized + Send + Sync + 'static {
     type Outcome: Send + 'static;
     /// Its access to rows.
     const ACCESS: Access<Self>;
-    /// Whether it sends all its statements together, the authorization last. A read then needs no transaction.
+    /// Returns whether it sends all its statements together, the authorization last. A read then needs no transaction.
     const IS_ONE_EXCHANGE: fn(&Self) -> bool = |_| false;
-    /// Whether it may take long, because no request waits for it.
+    /// True if it may take long, because no request waits for it.
     const IS_LONG: bool = false;
 
     /// Authorizes, reads, decides and writes. May run several times, and commits at most once.

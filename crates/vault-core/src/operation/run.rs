@@ -126,7 +126,7 @@ pub struct Ports {
     pub digester: Arc<dyn KeyedDigester>,
     /// Uses of the keys of organizations.
     pub uses: KeyUses,
-    /// Whether an operation failed because the disk was full. One that succeeds later is no evidence of free space: it may have
+    /// True if an operation failed because the disk was full. One that succeeds later is no evidence of free space: it may have
     /// written little or nothing.
     pub(crate) is_full: AtomicBool,
     /// Versions of organizations that were compared with the audit log.

@@ -244,6 +244,18 @@ impl<'t> Unit<'t> {
         }
     }
 
+    /// Opens the card of a row that is shown. Reports one that does not open.
+    ///
+    /// # Errors
+    /// Those of [`Unit::open_card`].
+    pub fn card_or_report(
+        &self,
+        owner: &Organization,
+        row: &StoredCredential,
+    ) -> Result<Result<Card, SealError>, Failure> {
+        Ok(self.open_card(owner, row)?.inspect_err(|error| self.report_damage(error)))
+    }
+
     /// Checks that the principal may see a scope, and authorizes it.
     ///
     /// # Errors

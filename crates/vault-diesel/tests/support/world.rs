@@ -8,8 +8,8 @@ use vault_core::account::{Account, AccountRights, AccountSecrets, AccountState, 
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
 use vault_core::credential::{
-    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListCredentials, ListFilter,
-    Metadata, NewData, OpenedCredential, SaveCredential, VersionLimits,
+    ChangeCredential, CredentialData, CredentialEdit, CredentialQuery, CredentialType, ListFilter, Metadata, NewData,
+    OpenedCredential, SaveCredential, VersionLimits,
 };
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
@@ -26,6 +26,7 @@ use vault_core::session::{EndSession, NewSession};
 use vault_core::time::Timestamp;
 use vault_core::usecase::Environment;
 use vault_testkit::clock::{RecordingEvents, SequentialIds};
+use vault_testkit::contract::opening;
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 
 const NAMESPACES: u64 = 16;
@@ -226,9 +227,7 @@ impl World {
         store: &Arc<S>,
         query: CredentialQuery,
     ) -> Result<Vec<OpenedCredential>, Error> {
-        let add = |page: &mut Vec<_>, opened, _| page.push(opened);
-        let list = ListCredentials { query, page: usize::MAX, add };
-        Ok(self.operate(store, &self.principal(), list).await?.credentials)
+        Ok(self.operate(store, &self.principal(), opening(query)).await?.credentials)
     }
 
     /// Ends the session.

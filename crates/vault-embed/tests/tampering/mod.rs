@@ -125,7 +125,7 @@ struct Case {
     usual: &'static str,
 }
 
-/// What the service has deleted.
+/// Objects that the service deleted.
 enum Gone {
     /// All rows of the object with this ID.
     Object(Uuid),

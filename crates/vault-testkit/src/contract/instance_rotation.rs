@@ -30,7 +30,7 @@ pub(super) fn under(key: KeyId, what: &str) -> Blob {
 impl World<'_> {
     /// Creates the instance and returns the key that signs everything in this world.
     pub(super) async fn with_instance(&self) -> KeyId {
-        assert!(self.store.create_instance(instance(self)).await.unwrap(), "this case has a database of its own");
+        assert!(self.store.create_instance(instance(self)).await.unwrap(), "this case has a separate database");
         FakeDigester::default().active_key()
     }
 

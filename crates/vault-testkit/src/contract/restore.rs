@@ -27,7 +27,7 @@ pub async fn finished_restore_revokes_earlier_rights(suite: &dyn ContractStore) 
     let mut take = world.take(&activator, "contract");
     take.payload.most = 10;
     world.taken(take).await;
-    assert!(world.store.create_instance(instance(&world)).await.unwrap(), "this case has a database of its own");
+    assert!(world.store.create_instance(instance(&world)).await.unwrap(), "this case has a separate database");
     let epoch = async || world.store.instance().await.unwrap().unwrap().restore_epoch;
 
     let refused = world.operate(&principal, FinishRestore { later_epoch: 1, ends_invitations: true }).await;

@@ -511,6 +511,6 @@ impl<'a> World<'a> {
 }
 
 /// Lists all rows of a query with their cards.
-pub(super) fn opening(query: CredentialQuery) -> ListCredentials<Vec<OpenedCredential>> {
+pub fn opening(query: CredentialQuery) -> ListCredentials<Vec<OpenedCredential>> {
     ListCredentials { query, page: usize::MAX, add: |page, opened, _| page.push(opened) }
 }
